@@ -16,7 +16,7 @@ SAY       = @printf '\n==> %s\n'
 
 .DEFAULT_GOAL := help
 .PHONY: FORCE help demo test check fmt-check vet platforms cross portable tidy-check unit race lint \
-	fuzz stress nightly sql-check sqllogictest oracles clients compare migrate-check test-stores test-tikv soak powercut canary mutants scale plan-regret golden bench \
+	fuzz stress nightly sql-check sqllogictest oracles clients console-check compare migrate-check test-stores test-tikv soak powercut canary mutants scale plan-regret golden bench \
 	bench-compare bench-check bench-quick bench-full cover clean
 
 help: ## list the targets
@@ -134,6 +134,12 @@ migrate-check: ## readers of other engines, and adapters for interfaces of other
 	$(SAY) "what comes from elsewhere"
 	@set -e; for module in cmd/kstone-cli/kstone-cli-migrate; do echo "  $$module"; \
 		(cd $$module && $(GO) vet ./... && $(GO) test -race -count=1 ./...); done
+
+console-check: ## the console in a real browser, Chromium, which it does not install; a module of its own
+	@command -v chromium chromium-browser google-chrome headless-shell >/dev/null || { \
+		echo "make $@ needs Chromium or Chrome in PATH: on Debian, apt-get install chromium"; exit 1; }
+	$(SAY) "the console in a browser"
+	@cd engine/console/browser && $(GO) test -count=1 .
 
 test-stores: ## stores on other machines, each a module; installs nothing, says what is missing
 	$(SAY) "stores on other machines, with the race detector"

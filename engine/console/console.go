@@ -117,6 +117,12 @@ func (c *Console) routes() {
 	c.mux.HandleFunc("GET /query", c.page("query", nil))
 	c.mux.HandleFunc("POST /api/query", c.query)
 	c.mux.HandleFunc("POST /api/complete", c.complete)
+	c.mux.HandleFunc("GET /browse", c.page("browse", c.browsePage))
+	c.mux.HandleFunc("POST /api/rows", c.rows)
+	c.mux.HandleFunc("POST /api/items", c.items)
+	c.mux.HandleFunc("GET /metrics", c.page("metrics", c.metricsPage))
+	c.mux.HandleFunc("GET /api/live", c.live)
+	c.mux.HandleFunc("GET /advice", c.page("advice", c.advicePage))
 	c.mux.HandleFunc("GET /static/{name}", c.static)
 }
 

@@ -318,7 +318,8 @@ func TestErrorsHaveAPlace(t *testing.T) {
 // TestHostileText shows keys, names, values and errors that are markup.
 //
 // Promise (manners): Keys, names, values and errors are shown as text, whatever they are; pages
-// have no script or style but files of the console, and ask for nothing from elsewhere.
+// have no script or style but files of the console, and ask for nothing from elsewhere. Also
+// `TestBrowser` in `engine/console/browser`.
 func TestHostileText(t *testing.T) {
 	s := open(t, console.Options{})
 	markup := regexp.MustCompile(`(?i)<script>|<img|<style|\sstyle=|\son[a-z]+="|javascript:|https?://`)
@@ -476,4 +477,10 @@ func TestGone(t *testing.T) {
 	if !strings.Contains(w.Body.String(), "canceled") && w.Body.Len() > 0 {
 		t.Errorf("%s", w.Body)
 	}
+}
+
+// decode decodes the answer to a GET.
+func (s *server) decode(path string, out any) {
+	s.t.Helper()
+	ok(s.t, json.Unmarshal([]byte(s.get(path)), out))
 }

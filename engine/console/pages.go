@@ -23,7 +23,8 @@ var pages = map[string]*template.Template{}
 
 // titles are those of the pages, in their order.
 var titles = []struct{ Name, Title string }{
-	{"", "Overview"}, {"query", "Query"},
+	{"", "Overview"}, {"query", "Query"}, {"browse", "Browse"}, {"metrics", "Metrics"},
+	{"advice", "Advice"},
 }
 
 func init() {

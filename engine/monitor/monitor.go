@@ -71,14 +71,6 @@ func appendText(dst []byte, samples []Sample) []byte {
 func Var(db *engine.DB) expvar.Var {
 	return expvar.Func(func() any {
 		m := db.Metrics()
-		out := map[string]float64{}
-		for _, s := range Samples(&m) {
-			name := s.Name
-			if s.Label != "" {
-				name += "_" + s.Of
-			}
-			out[name] = s.Value
-		}
-		return out
+		return Values(&m)
 	})
 }

@@ -28,6 +28,23 @@ type Sample struct {
 	Value float64
 }
 
+// ID returns the name with the value of the label, if there is one.
+func (s *Sample) ID() string {
+	if s.Label == "" {
+		return s.Name
+	}
+	return s.Name + "_" + s.Of
+}
+
+// Values returns the values of Samples by their ID.
+func Values(m *engine.Metrics) map[string]float64 {
+	out := map[string]float64{}
+	for _, s := range Samples(m) {
+		out[s.ID()] = s.Value
+	}
+	return out
+}
+
 // Samples returns the totals of the metrics. Those of one name follow each other.
 func Samples(m *engine.Metrics) []Sample {
 	var out []Sample

@@ -53,16 +53,21 @@ const cataloguePK = "\x00kstone tables"
 
 // OwnersOf returns those of a database.
 func OwnersOf(ctx context.Context, e *engine.DB) (*Owners, error) {
-	o := &Owners{byID: map[uint32]*schema.Table{}}
 	db, err := local.Open(ctx, e, &table.Options{SampleRows: -1})
 	if err != nil {
 		return nil, err
 	}
+	return OwnersIn(db), db.Close()
+}
+
+// OwnersIn returns those of a database whose tables are open.
+func OwnersIn(db *table.DB) *Owners {
+	o := &Owners{byID: map[uint32]*schema.Table{}}
 	for _, t := range db.Tables() {
 		o.Tables = append(o.Tables, OwnedTable{t.Schema(), t.Stats().Origin()})
 		o.byID[t.Schema().ID] = t.Schema()
 	}
-	return o, db.Close()
+	return o
 }
 
 // Of returns what the items of a partition belong to.

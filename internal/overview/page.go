@@ -62,8 +62,7 @@ const (
 	treeBar    = 4
 )
 
-// heatMap draws the 256 stripes as a square of 16 rows. Why shades by the square root: one hot
-// stripe does not hide the others.
+// heatMap draws what the stripes have of something.
 func heatMap(r *Data, what string) template.HTML {
 	value := func(i int) (int64, string) { return r.Stripes[i].Items, "items" }
 	switch what {
@@ -76,10 +75,20 @@ func heatMap(r *Data, what string) template.HTML {
 	case "runs":
 		value = func(i int) (int64, string) { return int64(r.Metrics.Stripes[i].Runs), "runs" }
 	}
+	var values [256]int64
+	_, unit := value(0)
+	for i := range values {
+		values[i], _ = value(i)
+	}
+	return HeatMap(&values, unit)
+}
+
+// HeatMap draws a value of each of the 256 stripes as a square of 16 rows. Why shades by the square
+// root: one hot stripe does not hide the others.
+func HeatMap(values *[256]int64, unit string) template.HTML {
 	var most, all int64
 	hottest, used := 0, 0
-	for i := range r.Stripes {
-		n, _ := value(i)
+	for i, n := range values {
 		all += n
 		if n > 0 {
 			used++
@@ -89,13 +98,11 @@ func heatMap(r *Data, what string) template.HTML {
 		}
 	}
 	var b strings.Builder
-	_, unit := value(0)
 	about := fmt.Sprintf("%s: %d of 256 stripes used, most in stripe %d, %s of all", unit, used,
 		hottest, shareOf(most, all))
 	fmt.Fprintf(&b, `<svg role="img" viewBox="0 0 %d %d" class="heat" aria-label="%s">`, 16*cell,
 		16*cell, about)
-	for i := range r.Stripes {
-		n, _ := value(i)
+	for i, n := range values {
 		level := 0
 		if n > 0 {
 			level = 1 + min(int(math.Sqrt(float64(n)/float64(most))*levels), levels-1)

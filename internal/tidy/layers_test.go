@@ -66,6 +66,8 @@ var rows = map[string]int{
 	"internal/overview":   13,
 	"engine/console":      14,
 
+	"engine/console/browser": 15,
+
 	"engine/sql/driver":       13,
 	"engine/sql/sqllogictest": 13,
 

@@ -44,7 +44,19 @@ export function offerWords(text, list) {
       close();
     }
   };
-  text.addEventListener('input', () => { clearTimeout(timer); timer = setTimeout(ask, pause); });
+  // narrow keeps the words that still fit until others come.
+  const narrow = () => {
+    typed = /[\p{L}\p{N}_]*$/u.exec(text.value.slice(0, text.selectionStart))[0];
+    const low = typed.toLowerCase();
+    words = low === '' ? [] : words.filter((w) => w.text.toLowerCase().startsWith(low));
+    chosen = 0;
+    show();
+  };
+  text.addEventListener('input', () => {
+    narrow();
+    clearTimeout(timer);
+    timer = setTimeout(ask, pause);
+  });
   text.addEventListener('blur', () => { clearTimeout(timer); asked++; close(); });
   text.addEventListener('keydown', (e) => {
     if (list.hidden || e.ctrlKey || e.altKey || e.metaKey) return;

@@ -61,6 +61,7 @@ export function bytes(n) {
 
 // seconds writes a time in the unit that fits.
 export function seconds(s) {
+  if (s === 0) return '0 s';
   const units = [[1, 's'], [1e-3, 'ms'], [1e-6, 'µs'], [1e-9, 'ns']];
   const [of, name] = units.find(([of]) => s >= of) ?? units[units.length - 1];
   return `${Number((s / of).toPrecision(3))} ${name}`;

@@ -1,6 +1,6 @@
 // A plan as a drawing: a box for each step, the steps that it reads from below it.
 
-import { count, el, short } from './dom.js';
+import { el, plural, short } from './dom.js';
 
 // farOff is from which factor on an estimate is shown as wrong.
 const farOff = 10;
@@ -26,7 +26,7 @@ function figures(step, most, whole) {
     bar(part, kind), el('span', { class: 'n' }, value));
   const lines = [line('expected', `${short(step.rows)} rows`, step.rows / most, 'expected')];
   if (!a) return lines;
-  lines.push(line('actual', `${count(a.Rows)} rows`, a.Rows / most, 'actual'));
+  lines.push(line('actual', plural(a.Rows, 'row'), a.Rows / most, 'actual'));
   lines.push(line('time', time(own(step)), own(step) / whole, 'time'));
   const rows = a.Rows / Math.max(a.Loops, 1);
   const factor = Math.max(rows, step.rows, 1) / Math.max(Math.min(rows, step.rows), 1);
@@ -34,10 +34,10 @@ function figures(step, most, whole) {
     const way = rows > step.rows ? 'more' : 'fewer';
     lines.push(el('p', { class: 'off' }, `${short(factor)} times ${way} rows than expected`));
   }
-  const read = [['keys', a.Keys], ['seeks', a.Seeks], ['loops', a.Loops > 1 ? a.Loops : 0],
-    ['blocks', a.Blocks?.Read], ['blocks skipped', a.Blocks?.Skipped],
-    ['bytes spilled', a.Spilled], ['workers', a.Workers > 1 ? a.Workers : 0]]
-    .filter(([, n]) => n > 0).map(([name, n]) => `${count(n)} ${name}`);
+  const read = [['key', a.Keys], ['seek', a.Seeks], ['loop', a.Loops > 1 ? a.Loops : 0],
+    ['block', a.Blocks?.Read], ['skipped block', a.Blocks?.Skipped],
+    ['spilled byte', a.Spilled], ['worker', a.Workers > 1 ? a.Workers : 0]]
+    .filter(([, n]) => n > 0).map(([name, n]) => plural(n, name));
   if (read.length > 0) lines.push(el('p', { class: 'soft' }, read.join(', ')));
   return lines;
 }

@@ -1,7 +1,7 @@
 // The page on which statements are run.
 
 import { offerWords } from './complete.js';
-import { byId, el, plural, request } from './dom.js';
+import { byId, el, plural, request, seconds } from './dom.js';
 import { History } from './history.js';
 import { drawing } from './plan.js';
 import { paged } from './table.js';
@@ -34,7 +34,7 @@ function problem(error) {
 
 // shown returns what a statement has done.
 function shown(s) {
-  const took = `${s.millis.toPrecision(3)} ms`;
+  const took = seconds(s.millis / 1000);
   if (s.error) return problem(s.error);
   if (s.plan) return el('section', {}, el('p', { class: 'soft' }, took), drawing(s.plan));
   if (s.done) return el('p', { class: 'done' }, `${s.verb}: ${s.done}, ${took}`);

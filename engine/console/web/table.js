@@ -19,7 +19,11 @@ export function grid(columns, rows, caption, pick) {
     if (!pick) return el('tr', {}, ...cells);
     const choose = () => pick(row);
     return el('tr', { tabindex: 0, class: 'pick', click: choose,
-      keydown: (e) => { if (e.key === 'Enter') choose(); } }, ...cells);
+      keydown: (e) => {
+        if (e.key !== 'Enter') return;
+        e.preventDefault(); // else the key presses a button of what opens
+        choose();
+      } }, ...cells);
   });
   return el('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': 'Rows' },
     el('table', { class: 'rows' }, caption ? el('caption', {}, caption) : null,

@@ -37,7 +37,8 @@ func Command(a *cli.App) *cobra.Command {
 		Use:   a.Use("console", "[--addr HOST:PORT] [--write]"),
 		Short: "Show the database in a browser",
 		Long: `Serve pages about the database on this machine, and print their address: what the
-report shows, and statements with their results and plans. Ctrl-C ends it.
+report shows, live metrics, tables and items, statements with their plans, and advice
+about indexes. Ctrl-C ends it.
 
 The database is opened read-only, also beside a process that writes to it; --write opens
 it for writing and allows statements that change it. Whoever has the address with its

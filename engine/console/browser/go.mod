@@ -1,0 +1,24 @@
+module github.com/kstonedb/kstone/engine/console/browser
+
+go 1.26.0
+
+replace github.com/kstonedb/kstone => ../../..
+
+require (
+	github.com/chromedp/cdproto v0.0.0-20250724212937-08a3db8b4327
+	github.com/chromedp/chromedp v0.14.2
+	github.com/kstonedb/kstone v0.0.0-00010101000000-000000000000
+)
+
+require (
+	github.com/FastFilter/xorfilter v0.5.1 // indirect
+	github.com/chromedp/sysutil v1.1.0 // indirect
+	github.com/go-json-experiment/json v0.0.0-20250725192818-e39067aee2d2 // indirect
+	github.com/gobwas/httphead v0.1.0 // indirect
+	github.com/gobwas/pool v0.2.1 // indirect
+	github.com/gobwas/ws v1.4.0 // indirect
+	github.com/google/btree v1.1.3 // indirect
+	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/pierrec/lz4/v4 v4.1.33 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)

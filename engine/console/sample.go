@@ -1,0 +1,116 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/monitor"
+	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/overview"
+	"github.com/kstonedb/kstone/keycodec"
+)
+
+const (
+	// maxChanged is how many changed items a sample looks at, and maxHot how many partitions it
+	// names.
+	maxChanged = 5000
+	maxHot     = 20
+)
+
+// Sample is what a database does at a moment.
+type Sample struct {
+	Name string    `json:"name"`
+	Time time.Time `json:"time"`
+	// Version is that of the newest commit, whichever process has made it.
+	Version uint64 `json:"version"`
+	// Reader says that another process may write: counters are those of this one.
+	Reader bool `json:"reader"`
+	// Problem is why the database is not healthy, or "".
+	Problem string `json:"problem,omitempty"`
+	// Metrics are those of monitor.Values.
+	Metrics map[string]float64 `json:"metrics"`
+	// Changed counts the items of each stripe that have changed since the version that was asked
+	// for, at most 5000 in all, and Hot names the partitions with the most of them.
+	Changed [256]int64 `json:"changed"`
+	Hot     []Hot      `json:"hot"`
+}
+
+// Hot is a partition with many changes.
+type Hot struct {
+	PK      string `json:"pk"`
+	Owner   string `json:"owner"` // the table or index
+	Stripe  uint8  `json:"stripe"`
+	Changed int64  `json:"changed"` // items
+}
+
+// Source is what samples are taken of.
+type Source struct {
+	Name   string
+	Engine *engine.DB
+	Tables *table.DB
+	// FormatPK returns the partition key of an item for people.
+	FormatPK func(pk []byte) string
+}
+
+// Sample takes one at a moment. Since is the version of the one before; 0 looks for no changes.
+func (s *Source) Sample(ctx context.Context, now time.Time, since uint64) (*Sample, error) {
+	m := s.Engine.Metrics()
+	out := &Sample{Name: s.Name, Time: now, Version: m.LastVersion, Reader: s.Engine.Follows(),
+		Metrics: monitor.Values(&m), Hot: []Hot{}}
+	if err := monitor.Health(s.Engine); err != nil {
+		out.Problem = err.Error()
+	}
+	if since == 0 || since >= m.LastVersion {
+		return out, nil
+	}
+	owners := overview.OwnersIn(s.Tables)
+	hot := map[string]*Hot{}
+	changed := engine.Scan{Unordered: true, Since: since, Limit: maxChanged}
+	for item, err := range s.Engine.Scan(ctx, changed) {
+		if err != nil {
+			return nil, err
+		}
+		stripe := keycodec.Stripe(item.Key.PK)
+		out.Changed[stripe]++
+		one := hot[string(item.Key.PK)]
+		if one == nil {
+			owner := owners.Of(item.Key.PK)
+			one = &Hot{PK: shorten(owner.PartitionName(s.FormatPK, item.Key)),
+				Owner: owner.Name(), Stripe: stripe}
+			hot[string(item.Key.PK)] = one
+		}
+		one.Changed++
+	}
+	for _, one := range hot {
+		out.Hot = append(out.Hot, *one)
+	}
+	slices.SortFunc(out.Hot, func(a, b Hot) int {
+		return cmp.Or(cmp.Compare(b.Changed, a.Changed), cmp.Compare(a.PK, b.PK))
+	})
+	out.Hot = out.Hot[:min(len(out.Hot), maxHot)]
+	return out, nil
+}
+
+// sample takes one for a request, which names a version as ?since=.
+func (c *Console) sample(r *http.Request) (*Sample, error) {
+	since, _ := strconv.ParseUint(r.URL.Query().Get("since"), 10, 64) // 0 if there is none
+	ctx, cancel := contextWithin(r, c.o.QueryTime)
+	defer cancel()
+	s := &Source{c.o.Name, c.e, c.db, c.o.FormatPK}
+	return s.Sample(ctx, c.o.Clock(), since)
+}
+
+// live answers with a sample.
+func (c *Console) live(w http.ResponseWriter, r *http.Request) {
+	s, err := c.sample(r)
+	if err != nil {
+		fail(w, r, http.StatusServiceUnavailable, err)
+		return
+	}
+	answer(w, http.StatusOK, s)
+}
