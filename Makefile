@@ -15,7 +15,7 @@ TOOL      = $(GO) tool -modfile=tools/go.mod
 SAY       = @printf '\n==> %s\n'
 
 .DEFAULT_GOAL := help
-.PHONY: FORCE help demo test check fmt-check vet platforms cross portable tidy-check unit race lint \
+.PHONY: FORCE help demo test check fmt-check vet platforms cross portable man tidy-check unit race lint \
 	fuzz stress nightly sql-check sqllogictest oracles clients console-check compare migrate-check test-stores test-tikv soak powercut canary mutants scale plan-regret golden bench \
 	bench-compare bench-check bench-quick bench-full cover clean
 
@@ -76,6 +76,14 @@ portable: ## compile for 32 bits and WebAssembly, and run tests there; needs Lin
 	@GOOS=js GOARCH=wasm $(GO) build ./engine/... ./keycodec/... ./zonemap/...
 	@GOOS=js GOARCH=wasm $(GO) test -vet=off -run '^Example[A-Z_]' \
 		-exec "$$($(GO) env GOROOT)/lib/wasm/go_js_wasm_exec" ./engine ./engine/table/typed
+
+man: ## manual pages and completions of kstone-cli, into build/
+	$(SAY) "manual pages and completions"
+	@mkdir -p bin build/completions && $(GO) build -o bin/kstone-cli ./cmd/kstone-cli
+	@cd cmd/kstone-cli/kstone-cli-man && $(GO) run . '$(CURDIR)/build/man'
+	@bin/kstone-cli completion bash > build/completions/kstone-cli.bash
+	@bin/kstone-cli completion zsh > build/completions/_kstone-cli
+	@bin/kstone-cli completion fish > build/completions/kstone-cli.fish
 
 tidy-check:
 	$(SAY) "tidy: import layers, sizes, documentation, links, types on six platforms"

@@ -265,7 +265,7 @@ func (t *tour) offer() error {
 		}
 		return err
 	}
-	root := root(t.app)
+	root := Root(t.app)
 	root.SetArgs([]string{"shell", db})
 	return root.ExecuteContext(t.ctx)
 }

@@ -184,7 +184,7 @@ func (s *session) helpOn(topic string) error {
 		return err
 	}
 	cmd := s.command()
-	root := root(cmd)
+	root := Root(cmd)
 	for _, c := range root.Commands() {
 		if c.Name() == topic {
 			c.InitDefaultHelpFlag()

@@ -17,7 +17,7 @@ import (
 func TestHelpOfEveryCommand(t *testing.T) {
 	for _, open := range []*cli.Database{nil, {}} {
 		a := &cli.App{Open: open}
-		for _, cmd := range allCommands(root(a)) {
+		for _, cmd := range allCommands(Root(a)) {
 			name := cmd.Name()
 			if cmd.Short == "" || cmd.Long == "" || !strings.Contains(cmd.Example, name) {
 				t.Errorf("%s: no help or no example", name)
@@ -37,7 +37,7 @@ func TestHelpOfEveryCommand(t *testing.T) {
 // TestNoFlagIsIgnored: a command has the flags that it heeds. Only --timing is for all.
 func TestNoFlagIsIgnored(t *testing.T) {
 	a := &cli.App{}
-	root := root(a)
+	root := Root(a)
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Name != "timing" {
 			t.Errorf("--%s is a flag of all commands", f.Name)

@@ -43,13 +43,13 @@ func runLine(ctx context.Context, a *cli.App, args []string) error {
 			a.Width = width
 		}
 	}
-	root := root(a)
+	root := Root(a)
 	root.SetArgs(args)
 	return a.Timed(func() error { return root.ExecuteContext(ctx) })
 }
 
-// root returns the command tree.
-func root(a *cli.App) *cobra.Command {
+// Root returns the command tree.
+func Root(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:           cli.Program,
 		Short:         "Explore and maintain kstone databases",

@@ -35,7 +35,7 @@ func (s *session) complete(text string, pos int) (start int, found []shell.Candi
 
 // candidates returns what may stand after the words, given the beginning of it.
 func (s *session) candidates(words []shell.Word, prefix string) []string {
-	root := root(s.command())
+	root := Root(s.command())
 	if len(words) == 0 {
 		return s.verbs(root)
 	}

@@ -51,7 +51,7 @@ func (s *session) verb(word string) bool {
 // commands returns the commands, for what is shown while a line is typed.
 func (s *session) commands() *cobra.Command {
 	if s.tree == nil {
-		s.tree = root(s.command())
+		s.tree = Root(s.command())
 	}
 	return s.tree
 }
