@@ -32,6 +32,7 @@ type binding struct {
 	returning *scope // of RETURNING, beside insert or change; or nil
 
 	prepared *table.Prepared // of query
+	columns  []ColumnInfo    // of the result of query
 }
 
 // Text returns the statement as it was written.
@@ -78,6 +79,7 @@ func (s *Stmt) bound() (*binding, error) {
 			b, err = s.bind(params{base: b.binder.params.count(), final: true})
 		}
 		if err == nil && b.query != nil {
+			b.columns = b.query.columns()
 			b.prepared, err = s.session.db.Prepare(b.query.sel)
 		}
 		switch {
@@ -156,19 +158,17 @@ func (s *Stmt) query(ctx context.Context, args []any) (*Rows, *binding, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	prepared, columns := b.prepared, []ColumnInfo(nil)
+	prepared := b.prepared
 	if b.change != nil {
 		if prepared, err = s.session.db.Prepare(b.change.query); err != nil {
 			return nil, b, b.binder.planError(err, s.start)
 		}
-	} else {
-		columns = b.query.columns()
 	}
 	rows, err := prepared.Query(ctx, s.session.reader(), values...)
 	if err != nil {
 		return nil, b, conflicted(b.binder.planError(err, s.start))
 	}
-	out := &Rows{Columns: columns, rows: rows, stmt: s, binder: b.binder,
+	out := &Rows{Columns: slices.Clone(b.columns), rows: rows, stmt: s, binder: b.binder,
 		in: s.session.open.Load()}
 	if e, ok := s.tree.(*syntax.Explain); ok {
 		err = out.explain(e.Run)
