@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,12 +35,14 @@ func TestMain(m *testing.M) {
 
 // sources make a source of each kind, by the engine itself; step says which of several.
 var sources = map[string]func(path, step string) error{
-	"bbolt": makeBbolt, "sqlite": makeSQLite,
+	"bbolt": makeBbolt, "badger": makeBadger, "leveldb": makeLevelDB, "pebble": makePebble,
+	"pebble1": makePebble1, "sqlite": makeSQLite,
 }
 
 // held open a source for writing.
 var held = map[string]func(path string) (release func() error, err error){
-	"bbolt": holdBbolt, "sqlite": holdSQLite,
+	"bbolt": holdBbolt, "badger": holdBadger, "leveldb": holdLevelDB, "pebble": holdPebble,
+	"sqlite": holdSQLite,
 }
 
 // Each engine's files become a database, by a rule that is shown; what cannot be carried over is
@@ -58,10 +61,12 @@ func TestScripts(t *testing.T) {
 				ts.Check(sources[args[0]](ts.MkAbs(args[1]), args[2]))
 			},
 			"cut": func(ts *testscript.TestScript, _ bool, args []string) {
-				name := ts.MkAbs(args[0])
+				found, err := filepath.Glob(ts.MkAbs(args[0]))
+				ts.Check(err)
+				name := found[0]
 				info, err := os.Stat(name)
 				ts.Check(err)
-				ts.Check(os.Truncate(name, info.Size()/2/4096*4096))
+				ts.Check(os.Truncate(name, info.Size()/2))
 			},
 			"hold": func(ts *testscript.TestScript, _ bool, args []string) {
 				release, err := held[args[0]](ts.MkAbs(args[1]))
@@ -122,6 +127,7 @@ func TestKilledMigration(t *testing.T) {
 	}
 	for kind, make := range sources {
 		t.Run(kind, func(t *testing.T) {
+			kind := strings.TrimSuffix(kind, "1")
 			dir := t.TempDir()
 			file, db := filepath.Join(dir, "source"), filepath.Join(dir, "a.db")
 			if err := make(file, "large"); err != nil {

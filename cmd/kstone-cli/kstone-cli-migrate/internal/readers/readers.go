@@ -15,6 +15,9 @@ import (
 // Register makes all readers known to the command.
 func Register() {
 	migrate.Register("bbolt", pairs(openBbolt))
+	migrate.Register("badger", pairs(openBadger))
+	migrate.Register("leveldb", pairs(openLevelDB))
+	migrate.Register("pebble", pairs(openPebble))
 	migrate.Register("sqlite", func(path string) (migrate.Pairs, migrate.Tables, error) {
 		t, err := openSQLite(path)
 		return nil, t, err
@@ -57,6 +60,18 @@ func (g *guarded) All(ctx context.Context) iter.Seq2[migrate.Pair, error] {
 			yield(migrate.Pair{}, err)
 		}
 	}
+}
+
+// Left implements migrate.Pairs.
+func (g *guarded) Left() (list []string) {
+	err := guard(func() error {
+		list = g.Pairs.Left()
+		return nil
+	})
+	if err != nil {
+		list = []string{err.Error()}
+	}
+	return list
 }
 
 // Close implements migrate.Pairs.
