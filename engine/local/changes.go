@@ -39,11 +39,13 @@ const (
 	RowsDeleted                             // the engine has deleted a range of rows: see Item
 	TableDefined                            // the table is made or changed: it is Table from now on
 	TableDropped                            // the table and its rows are gone
+	ItemChanged                             // Item has changed, which belongs to no table
 )
 
 // String returns the kind's name.
 func (k TableChangeKind) String() string {
-	names := []string{"unknown", "put", "delete", "delete-range", "define", "drop"}
+	names := []string{"unknown", "put", "delete", "delete-range", "define", "drop",
+		"item"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -53,7 +55,7 @@ func (k TableChangeKind) String() string {
 // TableChange is one change of a table. It is valid in the loop body only; Clone keeps it.
 type TableChange struct {
 	Kind  TableChangeKind
-	Table *schema.Table // as the commit has it
+	Table *schema.Table // as the commit has it; nil of ItemChanged
 	// Key is a row in which the columns of the key alone are set, of RowPut and RowDeleted.
 	Key []expr.Value
 	// After is the row of a RowPut, and Before the one before the commit, nil if there was none.
@@ -84,6 +86,7 @@ func (c *TableChange) Clone() TableChange {
 // ChangesOptions select changes of tables. The zero value is all of all tables, and those to come.
 type ChangesOptions struct {
 	Tables  []string // by their names at the time of the change; nil: all
+	Items   bool     // also items that belong to no table; without Tables
 	Before  bool     // as engine.ChangesOptions.Before, and so are the two that follow
 	Visible bool
 	Stop    bool
@@ -115,6 +118,7 @@ type tableStream struct {
 	o      *ChangesOptions
 	yield  func(TableChange, error) bool
 	tables map[uint32]*schema.Table
+	known  map[uint32]bool // ids of tables that are or were there
 
 	held    TableChange     // the last change, until it is known whether another follows
 	holds   bool            //
@@ -132,6 +136,10 @@ func (s *tableStream) run(ctx context.Context, e *engine.DB, from engine.Positio
 	s.shown = from
 	if s.tables, err = definitionsAt(ctx, e, from.Version); err != nil {
 		return err
+	}
+	s.known = map[uint32]bool{}
+	for id := range s.tables {
+		s.known[id] = true
 	}
 	items := &engine.ChangesOptions{Before: s.o.Before, Visible: s.o.Visible, Stop: s.o.Stop}
 	for c, err := range e.Changes(ctx, from, items) {
@@ -180,12 +188,15 @@ func (s *tableStream) change(c *engine.Change) (more bool, err error) {
 				more = more && s.show(&TableChange{Kind: RowsDeleted, Table: t}, c)
 			}
 		}
+		more = more && s.item(c)
 	case row && s.tables[id] != nil:
 		if t := s.tables[id]; s.wants(t) {
 			more, err = s.row(t, c)
 		}
-	default:
+	case table.InCatalogue(c.Key.PK):
 		more, err = s.defined(c)
+	default:
+		more = s.item(c)
 	}
 	if err != nil || !more {
 		return false, err
@@ -233,12 +244,33 @@ func (s *tableStream) defined(c *engine.Change) (more bool, err error) {
 			return true, nil
 		}
 	} else {
-		s.tables[id] = out.Table
+		s.tables[id], s.known[id] = out.Table, true
 	}
 	if !s.wants(out.Table) && (before == nil || !s.wants(before)) {
 		return true, nil
 	}
 	return s.show(&out, c), nil
+}
+
+// item shows a change of an item that belongs to no table.
+func (s *tableStream) item(c *engine.Change) bool {
+	if !s.o.Items || s.o.Tables != nil {
+		return true
+	}
+	pk := c.Key.PK
+	if c.Kind == engine.ChangeDeleteRange {
+		n, _ := keycodec.OrderedPKLen(c.Start)
+		k, _, err := keycodec.DecodeOrdered(c.Start[:n], nil)
+		if pk = k.PK; err != nil {
+			return true // not reachable: the record's checksum is right
+		}
+	}
+	row, isRow := schema.RowTable(pk)
+	entry, isEntry := schema.EntryTable(pk)
+	if isRow && s.known[row] || isEntry && s.known[entry] || table.InCatalogue(pk) {
+		return true
+	}
+	return s.show(&TableChange{Kind: ItemChanged, Known: c.Known}, c)
 }
 
 // row shows the change of a row.

@@ -47,6 +47,9 @@ func rowText(t *schema.Table, row []expr.Value) string {
 }
 
 func changeText(c *local.TableChange) string {
+	if c.Kind == local.ItemChanged {
+		return fmt.Sprintf("item %s %s", c.Item.Kind, c.Item.Key.PK)
+	}
 	text := fmt.Sprintf("%s %s", c.Kind, c.Table.Name)
 	if c.Key != nil {
 		text += fmt.Sprintf(" %s | %s", rowText(c.Table, c.Before), rowText(c.Table, c.After))
@@ -124,6 +127,10 @@ define t last
 	got := defined(changesOf(t, e, 0, local.ChangesOptions{Before: true}))
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	all := changesOf(t, e, 0, local.ChangesOptions{Items: true})
+	if n := strings.Count(all, "item "); n != strings.Count(all, "raw\n") || n != len(begins) {
+		t.Errorf("with items: got\n%s", all)
 	}
 	const some = `delete v id=2 a=20 c=5 | - last
 drop v last

@@ -23,6 +23,8 @@ const (
 
 	// rowHead is the length of what precedes the columns in the PK of a row.
 	rowHead = 5
+	// entryBytes is the length of the PK of an index entry.
+	entryBytes = 13
 )
 
 // AppendRowPrefix appends what all partition keys of the table's rows begin with.
@@ -325,6 +327,14 @@ func (t *Table) Convert(row []expr.Value) error {
 // that partition holds rows; otherwise it may hold index entries.
 func RowTable(pk []byte) (id uint32, ok bool) {
 	if len(pk) < rowHead || pk[0] != rowMark {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(pk[1:]), true
+}
+
+// EntryTable is RowTable of a partition of index entries.
+func EntryTable(pk []byte) (id uint32, ok bool) {
+	if len(pk) != entryBytes || pk[0] != entryMark {
 		return 0, false
 	}
 	return binary.BigEndian.Uint32(pk[1:]), true

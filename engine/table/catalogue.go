@@ -290,9 +290,12 @@ func Defined(key store.Key, value []byte) (*schema.Table, error) {
 	return t, err
 }
 
+// InCatalogue reports whether a partition is the one with the definitions of tables.
+func InCatalogue(pk []byte) bool { return bytes.Equal(pk, cataloguePK) }
+
 // DefinedID returns the id of the table whose definition is stored under a key.
 func DefinedID(key store.Key) (id uint32, ok bool) {
-	if !bytes.Equal(key.PK, cataloguePK) || len(key.SK) != 5 || key.SK[0] != markTable {
+	if !InCatalogue(key.PK) || len(key.SK) != 5 || key.SK[0] != markTable {
 		return 0, false
 	}
 	return binary.BigEndian.Uint32(key.SK[1:]), true

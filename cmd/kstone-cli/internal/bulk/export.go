@@ -50,6 +50,7 @@ of --to whose name ends in .gz is compressed.`,
 	cmd.Flags().StringVar(&table, "table", "", "write the rows of this `TABLE`")
 	a.ToFlag(cmd, &to)
 	a.InternalFlag(cmd, &internal)
+	a.AsOfFlag(cmd)
 	cli.Before(cmd, func() error {
 		if a.Format == "" {
 			a.Format = formats[0]
@@ -95,7 +96,7 @@ func exportItems(ctx context.Context, a *cli.App, d *cli.Database, internal bool
 	if err != nil {
 		return err
 	}
-	snap, err := d.Snapshot()
+	snap, err := a.Snapshot(d)
 	if err != nil {
 		return err
 	}

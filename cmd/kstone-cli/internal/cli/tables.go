@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
@@ -84,6 +86,20 @@ func (a *App) pastTables(ctx context.Context, d *Database) (*Tables, error) {
 	return &Tables{DB: db, SQL: sql.Open(db), done: func() {
 		_ = errors.Join(db.Close(), snap.Close()) // what was read is complete
 	}}, nil
+}
+
+// AsOfFlag adds --as-of to a command that reads what Snapshot or OpenTables returns.
+func (a *App) AsOfFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.AsOf, "as-of", "",
+		"read as of a `MOMENT`: a version, a time such as 2026-11-24T18:00:00Z, or 15m ago")
+}
+
+// Snapshot returns a snapshot of the present, or of App.AsOf.
+func (a *App) Snapshot(d *Database) (*engine.Snapshot, error) {
+	if a.AsOf == "" {
+		return d.Snapshot()
+	}
+	return SnapshotOf(d.DB, a.AsOf)
 }
 
 // SnapshotOf returns a snapshot of the past: of a version, a time, as in 2026-11-24T18:00:00Z, or

@@ -35,13 +35,19 @@ Exit code 3 says that there is no such item.`,
 	key.add(a, cmd)
 	a.ItemFlag(cmd)
 	cmd.Flags().Lookup("output").Usage = "`FORMAT`, as of query; default: the value and a line feed"
+	a.AsOfFlag(cmd)
 	cmd.RunE = a.OnDB(cli.ReadOnly, func(ctx context.Context, d *cli.Database,
 		args []string) error {
 		k, err := key.key(a, d.Schema, args[0])
 		if err != nil {
 			return err
 		}
-		item, err := d.GetItem(k)
+		snap, err := a.Snapshot(d)
+		if err != nil {
+			return err
+		}
+		defer snap.Close()
+		item, err := snap.GetItem(k)
 		if errors.Is(err, engine.ErrNotFound) {
 			return missing(ctx, d, k)
 		}

@@ -141,13 +141,13 @@ func list(ctx context.Context, a *cli.App, d *cli.Database, page *pageFlags, s s
 
 // show writes the page at the position.
 func (l *lister) show(ctx context.Context) error {
-	snap, err := l.d.Snapshot()
+	snap, err := l.a.Snapshot(l.d)
 	if err != nil {
 		return err
 	}
 	defer snap.Close()
 	l.a.More = nil
-	if l.about != nil && l.after == nil {
+	if l.about != nil && l.after == nil && l.a.AsOf == "" { // estimates are of the present
 		l.options.Last = func(n int) present.Items { return l.read(ctx, snap, nil, n, true) }
 		l.options.About = func() int64 { n, _ := l.about(); return int64(n) }
 	}

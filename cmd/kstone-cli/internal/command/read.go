@@ -43,6 +43,7 @@ With --after CURSOR the same query goes on exactly there, whatever was written s
 	where.add(cmd)
 	page.add(cmd)
 	a.ItemFlag(cmd)
+	a.AsOfFlag(cmd)
 	cmd.RunE = a.OnDB(cli.ReadOnly, func(ctx context.Context, d *cli.Database,
 		args []string) error {
 		q, err := query(a, d, args[0], &conditions)
@@ -120,6 +121,7 @@ them into n disjoint parts, counted from 0, for readers in parallel.`,
 		"list stripe by stripe instead of in key order")
 	a.InternalFlag(cmd, &f.internal)
 	a.ItemFlag(cmd)
+	a.AsOfFlag(cmd)
 	cli.Before(cmd, func() error {
 		return f.table.alone(cmd, "pk-prefix", "from", "to", "segment", "unordered", "internal",
 			"after", "reverse")

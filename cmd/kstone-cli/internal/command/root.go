@@ -128,7 +128,7 @@ func groups(a *cli.App) []group {
 		}},
 		{"Look inside", []*cobra.Command{
 			upkeep.StatsCommand(a), upkeep.VerifyCommand(a), upkeep.InspectCommand(a),
-			upkeep.StripeCommand(a), report.Command(a), console.Command(a),
+			upkeep.StripeCommand(a), changesCommand(a), report.Command(a), console.Command(a),
 		}},
 		{"Upkeep", []*cobra.Command{
 			upkeep.SettingsCommand(a), upkeep.FlushCommand(a), upkeep.CompactCommand(a),

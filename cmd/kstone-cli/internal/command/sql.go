@@ -42,8 +42,7 @@ value takes the type of what it is compared with.`,
 	a.SetFlag(cmd)
 	cmd.Flags().StringArrayVar(&params, "param", nil,
 		"`VALUE` of a parameter, or name=VALUE (repeat for each)")
-	cmd.Flags().StringVar(&a.AsOf, "as-of", "",
-		"read as of a `MOMENT`: a version, a time such as 2026-11-24T18:00:00Z, or 15m ago")
+	a.AsOfFlag(cmd)
 	a.RowFlag(cmd)
 	a.DurabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

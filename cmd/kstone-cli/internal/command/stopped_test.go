@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"bufio"
 	"bytes"
 	"os"
 	"os/exec"
@@ -39,6 +40,47 @@ func TestStoppedSegmentBuild(t *testing.T) {
 	}
 	if names := filesIn(t, dir); len(names) != 1 {
 		t.Errorf("in the directory: %v", names)
+	}
+}
+
+// TestStoppedChanges: changes follows until Ctrl-C, after which nothing is lost that was committed.
+func TestStoppedChanges(t *testing.T) {
+	self, err := exec.LookPath("kstone-cli")
+	if err != nil || runtime.GOOS == "windows" {
+		t.Skip("needs signals between processes")
+	}
+	dir := t.TempDir()
+	put := exec.Command(self, "put", "c.db", "a", "x", "--set", "retain-bytes=1MiB")
+	follow := exec.Command(self, "changes", "c.db")
+	put.Dir, follow.Dir = dir, dir
+	if err := put.Run(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := follow.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := follow.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for range 2 { // the second one is of a process that begins later
+		if !lines.Scan() || !strings.Contains(lines.Text(), `"kind":"put"`) {
+			t.Errorf("got %q, %v", lines.Text(), lines.Err())
+		}
+		put := exec.Command(self, "put", "c.db", "a", "y")
+		put.Dir = dir
+		if err := put.Run(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := follow.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() {
+	}
+	if _ = follow.Wait(); follow.ProcessState.ExitCode() != 130 {
+		t.Errorf("ended with %v", follow.ProcessState)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/internal/overview"
 )
 
@@ -164,14 +165,7 @@ func writeRowJSON(w *bufio.Writer, r Result, array bool) (n int, err error) {
 		names[i] = append(record.AppendString(nil, []byte(name)), ':')
 	}
 	object := func(dst []byte, row []expr.Value) []byte {
-		dst = append(dst, '{')
-		for i, v := range row {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendValueJSON(append(dst, names[i]...), v)
-		}
-		return append(dst, '}')
+		return appendObject(dst, names, row)
 	}
 	if array {
 		return writeArray(w, r.Rows, object)
@@ -179,6 +173,28 @@ func writeRowJSON(w *bufio.Writer, r Result, array bool) (n int, err error) {
 	return writeEach(w, r.Rows, func(dst []byte, _ int, row []expr.Value) []byte {
 		return append(object(dst, row), '\n')
 	})
+}
+
+// appendObject appends a JSON object with a value for each name.
+func appendObject(dst []byte, names [][]byte, row []expr.Value) []byte {
+	dst = append(dst, '{')
+	for i, v := range row {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendValueJSON(append(dst, names[i]...), v)
+	}
+	return append(dst, '}')
+}
+
+// AppendRow appends a row of a table as a JSON object, as JSONL has it, of the given columns.
+func AppendRow(dst []byte, t *schema.Table, ordinals []int, row []expr.Value) []byte {
+	names, values := make([][]byte, len(ordinals)), make([]expr.Value, len(ordinals))
+	for i, o := range ordinals {
+		names[i] = append(record.AppendString(nil, []byte(t.Columns[o].Name)), ':')
+		values[i] = row[o]
+	}
+	return appendObject(dst, names, values)
 }
 
 // writeRowDynamoDB writes a line of DynamoDB's export format for each row.
