@@ -133,9 +133,11 @@ oracles: ## queries that check each other over random tables, with new seeds, TI
 	@bash -c '. tools/lib.sh; KSTONE_SEED=$$(new_seed) KSTONE_ORACLES=$(TIME) \
 		$(GO) test -count=1 -v -timeout 0 -run "^TestOracles$$" ./engine/sql'
 
-clients: ## sqlx, goose, GORM, squirrel, sqlc and bun over the driver of database/sql, a module of its own
+clients: ## sqlx, goose, GORM, squirrel, sqlc and bun over the driver of database/sql, and OpenTelemetry
 	$(SAY) "clients of database/sql"
 	@cd engine/sql/driver/clients && $(GO) test -count=1 .
+	$(SAY) "OpenTelemetry"
+	@cd engine/monitor/otel && $(GO) test -count=1 .
 
 # Why not in `make test`: it downloads the code of other engines.
 migrate-check: ## readers of other engines, and adapters for interfaces of others, each a module

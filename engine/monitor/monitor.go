@@ -45,7 +45,7 @@ func Prometheus(db *engine.DB) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		m := db.Metrics()
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = w.Write(appendText(nil, Samples(&m)))
+		_, _ = w.Write(appendHistograms(appendText(nil, Samples(&m)), Histograms(&m)))
 	})
 }
 
@@ -63,6 +63,21 @@ func appendText(dst []byte, samples []Sample) []byte {
 			fmt.Fprintf(b, "{%s=%q}", s.Label, s.Of)
 		}
 		fmt.Fprintf(b, " %s\n", strconv.FormatFloat(s.Value, 'g', -1, 64))
+	}
+	return b.Bytes()
+}
+
+// appendHistograms appends histograms in the text format.
+func appendHistograms(dst []byte, all []Histogram) []byte {
+	b := bytes.NewBuffer(dst)
+	for _, h := range all {
+		fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s histogram\n", h.Name, h.Help, h.Name)
+		for i, bound := range h.Bounds {
+			fmt.Fprintf(b, "%s_bucket{le=\"%s\"} %d\n", h.Name,
+				strconv.FormatFloat(bound, 'g', -1, 64), h.Within[i])
+		}
+		fmt.Fprintf(b, "%s_bucket{le=\"+Inf\"} %d\n%s_sum %s\n%s_count %d\n", h.Name, h.Count,
+			h.Name, strconv.FormatFloat(h.Sum, 'g', -1, 64), h.Name, h.Count)
 	}
 	return b.Bytes()
 }

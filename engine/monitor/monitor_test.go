@@ -9,9 +9,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/monitor"
@@ -48,7 +50,8 @@ func TestPrometheus(t *testing.T) {
 	if code != http.StatusOK {
 		t.Fatal(code, text)
 	}
-	line := regexp.MustCompile(`^(kstone_[a-z_]+)(\{quantile="[0-9.]+"\})? ([-+0-9.e]+)$`)
+	histograms := 0
+	line := regexp.MustCompile(`^(kstone_[a-z_]+)(\{(?:quantile|le)="[-+0-9.eInf]+"\})? ([-+0-9.e]+)$`)
 	values, kind := map[string]float64{}, ""
 	for row := range strings.Lines(text) {
 		row = strings.TrimSuffix(row, "\n")
@@ -64,6 +67,9 @@ func TestPrometheus(t *testing.T) {
 		if m == nil {
 			t.Fatalf("%q is no sample", row)
 		}
+		if kind == "histogram" {
+			histograms++
+		}
 		if _, twice := values[m[1]+m[2]]; twice {
 			t.Errorf("%s is there twice", m[1]+m[2])
 		}
@@ -77,8 +83,45 @@ func TestPrometheus(t *testing.T) {
 	v := monitor.Var(db)
 	var _ expvar.Var = v
 	if err := json.Unmarshal([]byte(v.String()), &published); err != nil ||
-		published["kstone_commits_total"] != 5 || len(published) != len(values) {
+		published["kstone_commits_total"] != 5 || len(published)+histograms != len(values) {
 		t.Errorf("expvar: %v, %v", published, err)
+	}
+}
+
+// TestHistograms reads the buckets of a time.
+//
+// Promise (manners): Histograms of Prometheus have the samples in their buckets: ascending, and as
+// many in the last one as there are.
+func TestHistograms(t *testing.T) {
+	db := open(t)
+	for i := range 3200 {
+		if err := db.Put(engine.K("p", strconv.Itoa(i)), []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := db.Metrics()
+	all := monitor.Histograms(&m)
+	for _, h := range all {
+		if !slices.IsSorted(h.Bounds) || !slices.IsSorted(h.Within) ||
+			len(h.Bounds) != len(h.Within) || h.Within[len(h.Within)-1] > h.Count {
+			t.Errorf("%+v", h)
+		}
+	}
+	w := all[0]
+	if w.Name != "kstone_write_seconds" || w.Count == 0 || w.Sum <= 0 ||
+		w.Within[len(w.Within)-1] != w.Count && m.WriteLatency.Max < 10*time.Second {
+		t.Errorf("%+v of %+v", w, m.WriteLatency)
+	}
+	_, text := ask(monitor.Prometheus(db))
+	for _, want := range []string{
+		"# TYPE kstone_write_seconds histogram\n",
+		fmt.Sprintf("kstone_write_seconds_bucket{le=\"+Inf\"} %d\n", w.Count),
+		fmt.Sprintf("kstone_write_seconds_count %d\n", w.Count),
+		"kstone_write_seconds_bucket{le=\"1e-06\"} ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q", want)
+		}
 	}
 }
 

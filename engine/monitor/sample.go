@@ -28,6 +28,32 @@ type Sample struct {
 	Value float64
 }
 
+// Histogram is the distribution of a time, in seconds.
+type Histogram struct {
+	Name  string // "kstone_write_seconds"
+	Help  string
+	Count uint64
+	Sum   float64
+	// Within[i] is how many took Bounds[i] at most.
+	Bounds []float64
+	Within []uint64
+}
+
+// Histograms returns the distributions of the metrics.
+func Histograms(m *engine.Metrics) []Histogram {
+	var bounds []float64
+	for _, b := range m.WriteLatency.Bounds() {
+		bounds = append(bounds, b.Seconds())
+	}
+	of := func(name, help string, l *engine.Latency) Histogram {
+		return Histogram{"kstone_" + name, help, l.Count, l.Sum.Seconds(), bounds, l.Within[:]}
+	}
+	return []Histogram{
+		of("write_seconds", "Time of writes, of one in 32.", &m.WriteLatency),
+		of("read_seconds", "Time of reads by key, of one in 32.", &m.ReadLatency),
+	}
+}
+
 // ID returns the name with the value of the label, if there is one.
 func (s *Sample) ID() string {
 	if s.Label == "" {

@@ -57,6 +57,18 @@ func (s Snapshot) Quantile(q float64) time.Duration {
 	return s.Max()
 }
 
+// CountWithin stores for each bound, which ascend, how many durations do not exceed it; those of
+// the bound's own bucket count if its middle does not. Requires: within is as long as bounds.
+func (s Snapshot) CountWithin(bounds []time.Duration, within []uint64) {
+	seen, b := uint64(0), 0
+	for i, bound := range bounds {
+		for ; b < len(s.counts) && middle(b) <= bound; b++ {
+			seen += s.counts[b]
+		}
+		within[i] = seen
+	}
+}
+
 // middle returns the duration that stands for all of a bucket.
 func middle(b int) time.Duration {
 	lo, hi := bucketRange(b)

@@ -26,6 +26,7 @@ var clockFiles = map[string]string{
 	"engine/internal/upkeep/reserve.go":   "limits how often a full disk is tried again",
 	"engine/internal/upkeep/scheduler.go": "knows bursts, and when a merge is tried again",
 	"engine/internal/upkeep/throttle.go":  "measures how long a writer was stalled",
+	"engine/monitor/otel/otel.go":         "dates samples",
 	"engine/internal/upkeep/upkeep.go":    "measures stalls that go on",
 
 	"engine/console/console.go": "the default of Options.Clock",
