@@ -168,15 +168,14 @@ func TestRetainedExactly(t *testing.T) {
 		keep := engine.Options{RetainBytes: 1 << 30}
 		db := open(keep)
 		defer func() { _ = db.Close() }() // if the test has failed
-		c, err := db.Consumer("c", engine.Position{})
-		ok(t, err)
+		ok(t, second(db.Consumer("c", engine.Position{})))
 		for v := uint64(2); v <= 20; v++ {
 			mustClose(t, db)
 			db = open(keep)
-			if c, err = db.Consumer("c", engine.Position{}); v > 8 {
+			c, err := db.Consumer("c", engine.Position{})
+			if ok(t, err); v > 8 {
 				ok(t, c.Ack(version(v-6)))
 			}
-			ok(t, err)
 			time.Sleep(2 * time.Second)                           // the position is durable
 			if got := oldestVersion(t, db); v > 8 && got != v-7 { // the proof of the position
 				t.Fatalf("the consumer wants version %d, %d is the oldest", v-6, got)
