@@ -82,6 +82,7 @@ func checkAbout(t *testing.T, what string, got, want float64) {
 // TestCountAboutLeft counts what zones leave: all of memtables, and of files the blocks that may
 // hold what is looked for.
 func TestCountAboutLeft(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	db := zonedDB(t)
 	for _, wanted := range []int{10, 1000, 20_000} {
 		n, err := db.CountScanAbout(engine.Scan{MayHold: func(z engine.Zone) bool {

@@ -63,6 +63,7 @@ func failStride() int64 {
 // operation that fails alone is an error. Also `TestOpenStoppedAtEveryOperation`,
 // `TestRecoverStoppedAtEveryOperation` in `wal`, `TestPowerCutAnywhere` in `internal/manifest`.
 func TestOpenFailsWithItsOperations(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	files, want := rescueDatabase(t, true)
 	harmless := func(op vfstest.Op) bool {
 		switch op.Kind {

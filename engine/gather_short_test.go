@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // TestShortPartitionsBackward gathers a few of many partitions with keys of two bytes, whose
 // end is one above the head of their last item, the limits included at which partitions are
 // not read at once.
 func TestShortPartitionsBackward(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	db := openMemory(t, engine.Options{})
 	const partitions = 2000
 	pk := func(i int) []byte { return []byte{byte('0' + i%50), byte('0' + i/50)} }

@@ -140,6 +140,7 @@ func TestLongestRangeStart(t *testing.T) {
 // Range deletes of the longest keys that a merge keeps for a snapshot are spread over files
 // of about FileBytes, and all can be read.
 func TestLongRangeDeletesFillFiles(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	longRangeDeletes(t, 12, engine.Options{FileBytes: 256 << 10})
 }
 

@@ -44,6 +44,7 @@ func checkFew(t *testing.T, rnd *rand.Rand, from engine.Reader, key func() engin
 // Few keys at once, whose stripes are not put in order, find what Get finds one by one, in
 // databases, snapshots and transactions, whether or not they are expected to be there.
 func TestFewKeysFindWhatGetFinds(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	db := openMemory(t, engine.Options{Durability: engine.Process, MaxRuns: 8})
 	seed := testutil.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))

@@ -459,6 +459,7 @@ func fillRows(t testing.TB, db *engine.DB, from, n int, o ...engine.ItemOption) 
 // Promise (reads and writes): Reading past expired items, and past those not changed since a
 // version, reads no data.
 func TestPrunedReadingsReadNoBlocks(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	var clock hand
 	clock.ms.Store(1_000)
 	db := openMemory(t, engine.Options{Clock: clock.now})

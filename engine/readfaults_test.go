@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/keycodec"
@@ -40,6 +41,7 @@ func lastOf[T any](seq func(func(T, error) bool)) error {
 // TestReadsFailWithTheirOperations: a read of a file that fails, whichever it is, is the error of
 // the call that needs it, and the next call is none the worse for it.
 func TestReadsFailWithTheirOperations(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	var plan atomic.Pointer[vfstest.FailPlan]
 	fsys := vfstest.NewFault(vfs.NewMem(), func(op vfstest.Op) error {
 		if p := plan.Load(); p != nil {

@@ -95,6 +95,7 @@ func checkRound(t *testing.T, dir string, round int) {
 
 // An obsolete file that still waits for reuse when the process dies is an orphan.
 func TestWaitingFilesAreOrphansAfterAKill(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	src, copied := t.TempDir(), t.TempDir()
 	db, err := engine.Open(src, &engine.Options{Durability: engine.Sync, MaxRuns: 2})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
@@ -287,6 +288,7 @@ func TestCopiesKeepSettings(t *testing.T) {
 // and no database without those it was created with; a full disk does not keep a database
 // closed. Also `TestSettingsOnAFullDisk`.
 func TestPowerCutWhileSettingsAreStored(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	const first = "compression=lz4"
 	cutAtEveryOperation(t, "create", vfstest.NewCrash, engine.Options{Compression: engine.LZ4},
 		func(err error) bool { return errors.Is(err, engine.ErrNotExist) }, first)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -96,6 +97,7 @@ func inAnySpan(sk []byte, spans []keycodec.Span) bool {
 
 // TestSmallGathers: every gathering of a few partitions, from every position on.
 func TestSmallGathers(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	db := smallDB(t)
 	a, a0, b := []byte("a"), []byte("a\x00"), []byte("b")
 	spanLists := [][]keycodec.Span{
@@ -160,6 +162,7 @@ func checkGather(t *testing.T, db *engine.DB, g engine.Gather) {
 // TestSmallScans: every scan between two partition keys, from every position on, and all
 // segments.
 func TestSmallScans(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	db := smallDB(t)
 	bounds := [][]byte{nil, {}, []byte("a"), []byte("a\x00"), []byte("b"), []byte("c")}
 	for _, from := range bounds {

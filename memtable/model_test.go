@@ -164,6 +164,7 @@ func (p *program) options(n byte) {
 }
 
 func TestAgainstModel(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	testutil.Check(t, func(t *rapid.T) {
 		p := &program{b: rapid.SliceOfN(rapid.Byte(), 150, 3000).Draw(t, "program")}
 		p.options(rapid.Byte().Draw(t, "options"))

@@ -208,6 +208,7 @@ func TestSameCommit(t *testing.T) {
 }
 
 func TestLargeRecords(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	w := newWorld(memtable.Options{Prefix: []byte("key")})
 	sizes := []int{0, 1, 4000, 4096, 16_000, 16_384, 16_385, 60_000, 65_536, 200_000, 1 << 20}
 	for round := range 3 {

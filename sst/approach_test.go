@@ -9,6 +9,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/cursor"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/sst"
 )
@@ -20,6 +21,7 @@ import (
 // blocks, find what plain ones find. Also `TestGuidesFindTheSame` in `sst`,
 // `TestApproachedSources` in `stripe`.
 func TestApproachedSeeks(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	known, shown := 0, 0
 	for round := range 80 {
 		rnd := rand.New(rand.NewPCG(uint64(round), 4))

@@ -331,6 +331,7 @@ func TestHostileSeed(t *testing.T) {
 // TestCraftedBlocks: under right checksums, every beginning and every changed byte of each block
 // is damage, or harmless.
 func TestCraftedBlocks(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	p := seedParts(t)
 	whole := hostile{p.block, p.ranges, p.filter, p.index, p.props}
 	for i, block := range whole {

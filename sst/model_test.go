@@ -302,6 +302,7 @@ func TestRangeTombstones(t *testing.T) {
 
 // TestLargeEntries: the largest keys and a value that is larger than any buffer.
 func TestLargeEntries(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	key := func(c byte) []byte { return bytes.Repeat([]byte{c}, sst.MaxKeyBytes) }
 	entries := []base.Entry{
 		{Key: []byte("A"), Value: []byte("small"), Seq: 1, Kind: base.KindPut},

@@ -307,6 +307,7 @@ func TestReadAhead(t *testing.T) {
 // TestSourceBypassesCache: a source reads in large pieces and leaves the cache
 // alone.
 func TestSourceBypassesCache(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	fsys := vfs.NewMem()
 	entries := plainEntries(60_000)
 	meta := build(t, fsys, sst.WriterOptions{Codec: sst.LZ4, FilterBits: 8}, entries)

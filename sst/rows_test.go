@@ -10,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/cursor"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/sst"
 )
@@ -17,6 +18,7 @@ import (
 // More and Less show what as many calls of Next and Prev would, whatever the sizes of
 // batches and blocks, over versions that are too new, and after turning round.
 func TestRowsReadAhead(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	const rounds = 60
 	for round := range rounds {
 		rnd := rand.New(rand.NewPCG(uint64(round), 3))
@@ -206,6 +208,7 @@ func checkEntries(t *testing.T, r *sst.Reader, entries []base.Entry, lo, hi []by
 // A scan of a file that the cache has no room for pushes next to nothing out, shows the
 // same, and hands out values that are right as long as the cursor does not move.
 func TestScanLeavesTheCacheAlone(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Snappy} {
 		fs := vfs.NewMem()
 		entries := plainEntries(20_000)

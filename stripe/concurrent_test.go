@@ -9,6 +9,7 @@ import (
 
 	"github.com/kstonedb/kstone/compaction"
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/stripe"
 )
@@ -227,7 +228,7 @@ func TestConcurrentReadersAndMaintenance(t *testing.T) {
 	}
 	var run atomic.Uint64
 	var wg sync.WaitGroup
-	wg.Go(func() { c.write(t, 10_000) })
+	wg.Go(func() { c.write(t, base.SeqNum(testutil.Effort(4_000, 10_000))) })
 	wg.Go(func() { c.flushAll(t, &run) })
 	wg.Go(func() { c.merge(t, &run) })
 	for range 2 {

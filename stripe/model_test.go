@@ -35,6 +35,7 @@ type walker struct {
 }
 
 func TestModel(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	testutil.Check(t, func(t *rapid.T) {
 		m := &machine{world: newWorld(t, vfs.NewMem())}
 		m.env.FileBytes = int64(rapid.SampledFrom([]int{1, 700, 1 << 20}).Draw(t, "file bytes"))

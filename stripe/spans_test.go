@@ -274,6 +274,7 @@ func (w *world) pick(at float64) error {
 }
 
 func TestEachReadFails(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	for what, read := range map[string]func(w *world) error{
 		"Get": func(w *world) error {
 			_, err := w.get("k0060", w.seq)

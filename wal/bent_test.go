@@ -10,6 +10,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/wal"
@@ -221,6 +222,7 @@ func TestWaitersAreAnswered(t *testing.T) {
 
 // Each read and each write of Describe fails in turn.
 func TestDescribeStoppedAtEveryOperation(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	o := memOptions(1 << 20)
 	l := openNew(t, o)
 	fill(t, l, 20)

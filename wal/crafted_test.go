@@ -28,6 +28,7 @@ func resum(b []byte, off int) {
 // the records before it or says that there is damage, and Salvage ends, too. How many records a
 // crafted one takes with it depends on the length that it claims.
 func TestCraftedRecordHeaders(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	o, img := closedImage(t)
 	for _, r := range img.records() {
 		whole := img[r.file]

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/wal"
@@ -354,6 +355,7 @@ func TestRecoverStoppedAtEveryOperation(t *testing.T) {
 // A failure of each single operation of Salvage is an error, or damage if the device cannot
 // give something back.
 func TestSalvageStoppedAtEveryOperation(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	o, img := closedImage(t)
 	_, long := longImage(t)
 	headless := img.clone()
@@ -387,6 +389,7 @@ func TestSalvageStoppedAtEveryOperation(t *testing.T) {
 
 // A file that becomes shorter while it is read ends there.
 func TestFilesThatBecomeShorter(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	o, img := longImage(t)
 	const name = "db/wal-0000000002.log"
 	for _, size := range []int64{0, 70, 400_000} {

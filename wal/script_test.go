@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/wal"
@@ -84,6 +85,7 @@ func (o fileOp) String() string {
 const closedCommands = "open heal fail capacity link describe save damage apply flips cuts payload"
 
 func TestScripts(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	datadriven.Walk(t, "testdata/script", func(t *testing.T, path string) {
 		synctest.Test(t, func(t *testing.T) { // all that goes on in the background ends
 			s := &script{mem: vfs.NewMem(), pins: map[string]*wal.Pinned{}}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // towns makes a database with a table of some rows and as many items, and returns its directory.
@@ -85,6 +87,7 @@ var colours = regexp.MustCompile("\x1b\\[[0-9;]*[34][0-9][0-9;]*m")
 // Promise (manners): Help and tables are no wider than the terminal, and NO_COLOR turns colours
 // off.
 func TestWidthAndColour(t *testing.T) {
+	testutil.SlowUnderRace(t, "starts programs")
 	t.Parallel()
 	_, db := towns(t, 60)
 	for _, cols := range []uint16{80, 140} {
@@ -120,6 +123,7 @@ func TestWidthAndColour(t *testing.T) {
 // Promise (manners): Ctrl-C ends a command with exit code 130, and in a shell only the command; no
 // file has its final name before it is complete.
 func TestInterrupted(t *testing.T) {
+	testutil.SlowUnderRace(t, "starts programs")
 	t.Parallel()
 	dir, db := towns(t, 300)
 	const endless = "select count(*) from towns a, towns b, towns c, towns d " +

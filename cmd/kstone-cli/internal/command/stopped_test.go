@@ -11,11 +11,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // TestStoppedDedup: a dedup that is asked to stop removes its temporary directory and says
 // that it was interrupted.
 func TestStoppedDedup(t *testing.T) {
+	testutil.SlowUnderRace(t, "starts programs")
 	dir := stopped(t, []string{"dedup", "none.db", "-", "--format", "jsonl", "--pk", "id"}, 1)
 	if names := filesIn(t, dir); len(names) > 0 {
 		t.Errorf("left over: %v", names)
@@ -25,6 +28,7 @@ func TestStoppedDedup(t *testing.T) {
 // TestStoppedSegmentBuild: a build that is asked to stop leaves no file, and with --force the
 // old one.
 func TestStoppedSegmentBuild(t *testing.T) {
+	testutil.SlowUnderRace(t, "starts programs")
 	args := []string{"segment", "build", "keys.seg", "-", "--key", "id"}
 	dir := stopped(t, args, 0)
 	if names := filesIn(t, dir); len(names) > 0 {
