@@ -691,4 +691,26 @@ var bugs = []bug{
 		}},
 		"./engine/table", "TestReadersBehindReadTheSame",
 	},
+	{
+		"a request to the console without the token is refused: it is not compared",
+		[]edit{{
+			"engine/console/guard.go", "subtle.ConstantTimeCompare(got[:], want[:]) == 1",
+			"subtle.ConstantTimeCompare(got[:], want[:]) >= 0",
+		}},
+		"./engine/console", "TestToken",
+	},
+	{
+		"the console shows names as text: one is not escaped",
+		[]edit{
+			{
+				"engine/console/pages.go", "	Name, Version string\n",
+				"	Name, Version template.HTML\n",
+			},
+			{
+				"engine/console/pages.go", "v := &view{Name: c.o.Name, Version: c.o.Version,",
+				"v := &view{Name: template.HTML(c.o.Name), ",
+			},
+		},
+		"./engine/console", "TestHostileText",
+	},
 }

@@ -128,7 +128,7 @@ func groups(a *cli.App) []group {
 		}},
 		{"Look inside", []*cobra.Command{
 			upkeep.StatsCommand(a), upkeep.VerifyCommand(a), upkeep.InspectCommand(a),
-			upkeep.StripeCommand(a), changesCommand(a), report.Command(a), console.Command(a),
+			upkeep.StripeCommand(a), changesCommand(a), report.Command(a),
 		}},
 		{"Upkeep", []*cobra.Command{
 			upkeep.SettingsCommand(a), upkeep.FlushCommand(a), upkeep.CompactCommand(a),
@@ -139,6 +139,7 @@ func groups(a *cli.App) []group {
 	}
 	return append(all,
 		group{"Keys", []*cobra.Command{keytool.KeysCommand(a), keytool.SegmentCommand(a)}},
+		group{"Watch", []*cobra.Command{console.Command(a), console.TopCommand(a)}},
 		group{"Move", []*cobra.Command{bulk.CopyCommand(a), migrate.Command(a)}},
 		group{"Prove and rescue", []*cobra.Command{
 			upkeep.RepairCommand(a), upkeep.RestoreCommand(a), upkeep.TortureCommand(a),
