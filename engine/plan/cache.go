@@ -3,6 +3,8 @@ package plan
 import (
 	"sync"
 
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/internal/logical"
 )
 
@@ -80,6 +82,60 @@ func (c *Cache) Prepare(sel *Select, opt Options) (*Prepared, error) {
 	return p, err
 }
 
+// literalState is what is known of a query with parameters for the values in its text.
+type literalState int
+
+const (
+	literalsSeen literalState = iota + 1 // once: it may never be asked again
+	literalsTold                         // the plan is chosen by the values, or there is none
+)
+
+// PrepareLiterals is Prepare of a query without parameters whose values come from a text. From the
+// second query on that differs from another one by values alone, and if the choice of a plan needs
+// no count of what they find, it has parameters in their place: then values are returned for them.
+func (c *Cache) PrepareLiterals(sel *Select, opt Options) (p *Prepared, values []expr.Value,
+	err error) {
+	same, values := logical.WithLiterals(sel)
+	if len(values) == 0 || opt.RefuseFullScan || c.most <= 0 {
+		p, err = c.Prepare(sel, opt)
+		return p, nil, err
+	}
+	s := logical.MarkedKeyOf(keyOfLiterals, same, opt.Stats)
+	defer s.Release()
+	known := c.Get(s.Bytes())
+	switch known {
+	case nil:
+		c.Keep(s.Bytes(), literalsSeen)
+	case literalsSeen:
+		if p, err = Prepare(same, opt); err == nil && p.q.scope.params == len(values) {
+			known = p
+		} else {
+			known = literalsTold
+		}
+		c.Keep(s.Bytes(), known)
+	}
+	if p, ok := known.(*Prepared); ok && (p.variants == nil || !counts(sel, &opt)) {
+		return p, values, nil
+	}
+	p, err = c.Prepare(sel, opt)
+	return p, nil, err
+}
+
+// counts reports whether what conditions find in a table of a query is counted.
+func counts(sel *Select, opt *Options) bool {
+	for _, s := range sel.From {
+		var known *TableStats
+		if opt.Stats != nil {
+			known = opt.Stats.Table(s.Table)
+		}
+		live := estimate.NewLive(opt.Counter)
+		if estimate.ForTable(s.Table, known, nil).WithLive(live).Counts() {
+			return true
+		}
+	}
+	return false
+}
+
 // Get returns what is kept under a key, nil if there is nothing.
 func (c *Cache) Get(key []byte) any {
 	c.mu.Lock()
@@ -97,18 +153,23 @@ func (c *Cache) Get(key []byte) any {
 // Marks begin the keys of what is not the shape of a Select, which begins with the varint of a
 // number of sources: those of negative numbers are odd.
 const (
-	KeyOfStructs = 1 // queries of structs
-	keyOfClass   = 3 // a Select with values of a class
-	KeyOfText    = 5 // statements by their text
+	KeyOfStructs  = 1 // queries of structs
+	keyOfClass    = 3 // a Select with values of a class
+	KeyOfText     = 5 // statements by their text
+	keyOfLiterals = 7 // a Select with parameters for the values in a text
 )
 
-// Keep keeps what Get has not found and was prepared: a miss. The key of a layer begins with
-// its mark.
+// Keep keeps what was prepared instead of what Get has found: a miss. The key of a layer begins
+// with its mark.
 func (c *Cache) Keep(key []byte, prepared any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.misses++
-	if _, ok := c.entries[string(key)]; ok || c.most <= 0 {
+	if c.most <= 0 {
+		return
+	}
+	if e, ok := c.entries[string(key)]; ok {
+		e.prepared = prepared
 		return
 	}
 	var e *cached

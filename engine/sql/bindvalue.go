@@ -139,6 +139,9 @@ func (b *binder) param(e *syntax.Param) expr.Expr {
 // count returns how many values the statement needs.
 func (p *params) count() int { return max(p.numbered, len(p.names)) }
 
+// any reports whether the statement has parameters, its time among them.
+func (p *params) any() bool { return p.count() > 0 || len(p.extra) > 0 }
+
 // compare notes what a parameter is compared with, and returns the one that stands for its
 // value there.
 func (p *params) compare(e expr.Param, t typ) expr.Param {

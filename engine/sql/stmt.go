@@ -80,7 +80,7 @@ func (s *Stmt) bound() (*binding, error) {
 		}
 		if err == nil && b.query != nil {
 			b.columns = b.query.columns()
-			b.prepared, err = s.session.db.Prepare(b.query.sel)
+			b.prepared, err = s.prepare(b)
 		}
 		switch {
 		case err == nil:
@@ -92,6 +92,14 @@ func (s *Stmt) bound() (*binding, error) {
 			return nil, b.binder.planError(err, s.start)
 		}
 	}
+}
+
+// prepare plans a query. EXPLAIN shows values as they are written.
+func (s *Stmt) prepare(b *binding) (*table.Prepared, error) {
+	if _, ok := s.tree.(*syntax.Select); !ok || b.binder.params.any() {
+		return s.session.db.Prepare(b.query.sel)
+	}
+	return s.session.db.PrepareLiterals(b.query.sel)
 }
 
 // bind resolves the names of the statement, with what is known of its parameters.

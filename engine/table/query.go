@@ -135,10 +135,11 @@ func query(ctx context.Context, r Reader, sel *plan.Select, args []any) (*Rows, 
 // Prepared is a query that is ready to be run many times. It follows changes of its tables
 // and of statistics. It may be used concurrently.
 type Prepared struct {
-	db    *DB
-	sel   *plan.Select
-	cores []*tableCore // the tables of the query and its subqueries
-	last  atomic.Pointer[compiled]
+	db       *DB
+	sel      *plan.Select
+	literals bool         // of a text: see PrepareLiterals
+	cores    []*tableCore // the tables of the query and its subqueries
+	last     atomic.Pointer[compiled]
 }
 
 // compiled is a prepared query for one version of its tables and statistics.
@@ -147,7 +148,16 @@ type compiled struct {
 	states []*tableState // of Prepared.cores
 	stats  []*plan.TableStats
 	plan   *plan.Prepared
+	values []expr.Value // of the parameters that plan has, not sel: see PrepareLiterals
 	shape  *shape
+}
+
+// params returns the values of the parameters of a plan.
+func (p *Prepared) params(c *compiled, given []expr.Value) []expr.Value {
+	if p.literals {
+		return c.values
+	}
+	return given
 }
 
 // fitting returns the plan of the query that is good for values.
@@ -166,6 +176,18 @@ func (db *DB) Prepare(sel *plan.Select) (*Prepared, error) {
 	return p, err
 }
 
+// PrepareLiterals is Prepare for a query without parameters whose values are written in a text.
+// Queries that differ by such values alone share a plan where values make no difference to it. It
+// ignores the values of parameters.
+func (db *DB) PrepareLiterals(sel *plan.Select) (*Prepared, error) {
+	p := &Prepared{db: db, sel: sel, literals: true}
+	if err := p.find(); err != nil {
+		return nil, err
+	}
+	_, err := p.compile(context.Background(), db)
+	return p, err
+}
+
 // Columns returns the names and expressions of the result's columns.
 func (p *Prepared) Columns() []plan.Output {
 	c, err := p.compile(context.Background(), p.db)
@@ -177,7 +199,7 @@ func (p *Prepared) Columns() []plan.Output {
 
 // Params returns how many parameters the query has.
 func (p *Prepared) Params() int {
-	if c := p.last.Load(); c != nil {
+	if c := p.last.Load(); c != nil && !p.literals {
 		return c.plan.Params()
 	}
 	return 0
@@ -222,7 +244,12 @@ func (p *Prepared) compile(ctx context.Context, r Reader) (*compiled, error) {
 	opt := p.db.planOptions()
 	opt.Check = func() error { return context.Cause(ctx) }
 	var err error
-	if c.plan, err = p.db.plans.Prepare(c.sel, opt); err != nil {
+	if p.literals {
+		c.plan, c.values, err = p.db.plans.PrepareLiterals(c.sel, opt)
+	} else {
+		c.plan, err = p.db.plans.Prepare(c.sel, opt)
+	}
+	if err != nil {
 		return nil, err
 	}
 	c.shape = p.db.shapes.of(c)
@@ -262,6 +289,7 @@ func (p *Prepared) QueryAfter(ctx context.Context, r Reader, after []byte,
 	if err != nil {
 		return nil, err
 	}
+	params = p.params(c, params)
 	rows := &Rows{ctx: ctx, from: r, prepared: p, after: after, compiled: c,
 		plan: p.fitting(c, params), request: exec.Request{Params: params, Most: -1}}
 	if q := rows.plan.Physical(); q != nil && after == nil {
@@ -285,8 +313,9 @@ func (p *Prepared) Read(ctx context.Context, r Reader, rows *Rows, q *rowio.Requ
 		return 0, err
 	}
 	rows.ctx, rows.from, rows.prepared, rows.compiled = ctx, r, p, c
-	rows.plan, rows.after, rows.into = p.fitting(c, q.Params), p.sel.After, q.Sink
-	rows.request.Params, rows.request.Cut, rows.request.Most = q.Params, q.Cut, -1
+	params := p.params(c, q.Params)
+	rows.plan, rows.after, rows.into = p.fitting(c, params), p.sel.After, q.Sink
+	rows.request.Params, rows.request.Cut, rows.request.Most = params, q.Cut, -1
 	if q.Most > 0 {
 		rows.request.Most = q.Most
 	}
@@ -300,6 +329,7 @@ func (p *Prepared) Explain(r Reader, params ...expr.Value) (*plan.Explanation, e
 	if err != nil {
 		return nil, err
 	}
+	params = p.params(c, params)
 	bound, err := p.fitting(c, params).Bind(params)
 	if err != nil {
 		return nil, err

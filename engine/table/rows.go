@@ -217,6 +217,7 @@ func (r *Rows) open() (store.Reader, func(), error) {
 		if !sameStates(c, r.compiled) {
 			r.bound = nil
 		}
+		r.request.Params = r.prepared.params(c, r.request.Params)
 		r.compiled, r.plan = c, r.prepared.fitting(c, r.request.Params)
 	}
 }

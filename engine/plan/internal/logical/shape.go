@@ -28,9 +28,16 @@ type Shape struct {
 var shapes = sync.Pool{New: func() any { return new(Shape) }}
 
 // KeyOf returns the shape of a query as its key in a cache. The caller releases it.
-func KeyOf(sel *Select, known stats.Source) *Shape {
+func KeyOf(sel *Select, known stats.Source) *Shape { return keyOf(nil, sel, known) }
+
+// MarkedKeyOf is KeyOf after a byte.
+func MarkedKeyOf(mark byte, sel *Select, known stats.Source) *Shape {
+	return keyOf([]byte{mark}, sel, known)
+}
+
+func keyOf(mark []byte, sel *Select, known stats.Source) *Shape {
 	s := shapes.Get().(*Shape)
-	s.b, s.keyed, s.stats = s.b[:0], true, known
+	s.b, s.keyed, s.stats = append(s.b[:0], mark...), true, known
 	s.query(sel, true)
 	return s
 }

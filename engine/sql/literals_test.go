@@ -1,0 +1,86 @@
+package sql_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestTextsThatDifferByValues asks the same queries with other values in their texts, while the
+// table is small, has a partial index, and is large.
+//
+// Promise (plans): Texts that differ only by integers and texts that WHERE compares columns with
+// share a plan where values make no difference to it, and return what each of them says.
+func TestTextsThatDifferByValues(t *testing.T) {
+	s := openSession(t)
+	exec(t, s, "CREATE TABLE t (id INT PRIMARY KEY, a SMALLINT NULL, b INT, c TEXT, "+
+		"INDEX by_a (a), UNIQUE INDEX by_c (c))")
+	exec(t, s, "CREATE TABLE u (id INT PRIMARY KEY, t INT)")
+	insert := func(from, to int) {
+		var rows, others []string
+		for i := from; i < to; i++ {
+			a := fmt.Sprint(i % 50)
+			if i%9 == 0 {
+				a = "NULL"
+			}
+			rows = append(rows, fmt.Sprintf("(%d, %s, %d, 'c%d')", i, a, i%7, i))
+			others = append(others, fmt.Sprintf("(%d, %d)", i, i/2))
+		}
+		exec(t, s, "INSERT INTO t VALUES "+strings.Join(rows, ", "))
+		exec(t, s, "INSERT INTO u VALUES "+strings.Join(others, ", "))
+	}
+	conditions := []string{
+		"t.id = %d", "t.c = 'c%d'", "t.a = %d", "t.a > %d AND t.b = 3", "NOT t.a > %d",
+		"t.a < %d AND t.a > 40", "(t.a = %d OR t.b = 2) AND t.id < 99", "t.b = 2 AND t.b = %d",
+		"t.id BETWEEN 30 AND %d", "t.id IN (3, %d) AND t.b <> 1", "t.a <> %d OR t.c >= 'c7'",
+	}
+	values := []int{-1, 0, 3, 17, 45, 70, 99_999, 1 << 40}
+	compare := func() {
+		t.Helper()
+		for _, c := range conditions {
+			for _, v := range values {
+				c := fmt.Sprintf(c, v)
+				for _, form := range []string{
+					"SELECT id, c FROM t WHERE %s ORDER BY id LIMIT 40",
+					"SELECT count(*), sum(b) FROM t WHERE %s",
+					"SELECT b, count(*) FROM t WHERE %s GROUP BY b ORDER BY 1",
+					"SELECT u.id FROM u LEFT JOIN t ON t.id = u.t AND t.b < 5 WHERE %s " +
+						"ORDER BY u.id",
+				} {
+					got := queried(t, s, fmt.Sprintf(form, c))
+					want := queried(t, s, fmt.Sprintf(form,
+						"CASE WHEN "+c+" THEN 1 ELSE 0 END = 1"))
+					if got != want {
+						t.Fatalf(form+": %s, not %s", c, got, want)
+					}
+				}
+			}
+		}
+	}
+	insert(0, 200)
+	compare()
+	exec(t, s, "CREATE INDEX some ON t (b) WHERE a > 17")
+	compare()
+	exec(t, s, "DROP INDEX some ON t")
+	insert(200, 1500)
+	exec(t, s, "ANALYZE t")
+	compare()
+}
+
+// TestAllocationsOfNewTexts counts what a text takes that differs by its values from others.
+func TestAllocationsOfNewTexts(t *testing.T) {
+	s := openSession(t)
+	exec(t, s, "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, INDEX by_a (a))")
+	n := 0
+	allocations := func(verb string) float64 {
+		return testing.AllocsPerRun(100, func() {
+			n++
+			if _, err := s.Prepare(fmt.Sprintf("%s b FROM t WHERE a > %d", verb, n)); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if planned, shared := allocations("EXPLAIN SELECT"), allocations("SELECT"); shared > planned/2 {
+		t.Errorf("%.0f allocations for another value, %.0f for a plan", shared, planned)
+	}
+}
