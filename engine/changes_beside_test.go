@@ -28,7 +28,7 @@ func TestChangesBesideTheWriter(t *testing.T) {
 	ctx, stop := context.WithTimeout(ctx, 2*time.Minute)
 	defer stop()
 	var at engine.Position
-	begun := make(chan struct{})
+	begun, resume := make(chan struct{}), make(chan struct{})
 	ok(t, writer.Put(pk("a"), nil))
 	go func() {
 		m := map[string]string{}
@@ -42,6 +42,7 @@ func TestChangesBesideTheWriter(t *testing.T) {
 			applyChange(m, &c)
 			if c.Version == 1 {
 				close(begun)
+				<-resume // the reader itself goes on
 			}
 			if c.Last {
 				next, at = next+1, c.Next()
@@ -52,7 +53,7 @@ func TestChangesBesideTheWriter(t *testing.T) {
 		}
 	}()
 	<-begun
-	for range 5 {
+	for i := range 5 {
 		seed := rand.New(rand.NewPCG(rnd.Uint64(), 0))
 		ok(t, writeRandomly(writer, seed, commits))
 		switch rnd.IntN(3) {
@@ -61,8 +62,12 @@ func TestChangesBesideTheWriter(t *testing.T) {
 		case 1:
 			ok(t, writer.Flush(ctx))
 		}
+		ok(t, reader.Refresh())
 		mustClose(t, writer)
 		writer = openOn(t, fsys, o)
+		if i == 2 {
+			close(resume)
+		}
 	}
 	var m map[string]string
 	within(t, 2*time.Minute, "the reader", func() { m = <-done })

@@ -122,6 +122,34 @@ var bugs = []bug{
 		"./engine", "TestChangesBesideTheWriter",
 	},
 	{
+		"a change stream has every commit once: the first of a segment comes twice",
+		[]edit{{"wal/tail.go", "if h.marker() || h.seq < r.next {", "if h.marker() {"}},
+		"./internal/torture", "TestTorture",
+	},
+	{
+		"a change stream has every commit: one is left out where a segment ends",
+		[]edit{{
+			"wal/tail.go", "			r.before = r.seg\n",
+			"			r.before, r.next = r.seg, r.next+1\n",
+		}},
+		"./internal/torture", "TestTorture",
+	},
+	{
+		"a change stream shows what is durable: it shows the last commit",
+		[]edit{{
+			"engine/internal/history/stream.go", "	return h.env.Log.SyncedSeq()\n",
+			"	return h.env.Log.LastSeq()\n",
+		}},
+		"./engine", "TestChangesAreDurable",
+	},
+	{
+		"a change has what was before its commit: it has what the commit made",
+		[]edit{{
+			"engine/snapshot.go", "SnapshotAt(c.Version - 1)", "SnapshotAt(c.Version)",
+		}},
+		"./engine", "TestChangesBefore",
+	},
+	{
 		"nothing goes that is to be retained: three segments more do",
 		[]edit{{
 			"engine/internal/history/history.go", "from = s.Num + 1\n", "from = s.Num + 4\n",

@@ -15,9 +15,10 @@ import (
 // check opens the database in dir, verifies its structure, and finds the state of every
 // worker: the one after a step that is at least floor (all acknowledged ones) and not
 // before base. It returns these states. Any other content is an error. Ready: a child has
-// said that the accounts are there.
+// said that the accounts are there. The copy, if it is not nil, is brought up to date by the
+// changes since the last time, which makes it what the database is.
 func check(ctx context.Context, dir string, o *engine.Options, seed uint64, base []progress,
-	floor []int, ready bool,
+	floor []int, ready bool, copy *replica,
 ) (found []progress, err error) {
 	o.MustExist = true
 	db, err := engine.Open(dir, o)
@@ -25,6 +26,9 @@ func check(ctx context.Context, dir string, o *engine.Options, seed uint64, base
 		return nil, fmt.Errorf("open: %w", err)
 	}
 	found, err = examine(ctx, db, seed, base, floor, ready)
+	if err == nil && copy != nil {
+		err = copy.follow(ctx, db)
+	}
 	if cerr := db.Close(); err == nil && cerr != nil {
 		err = fmt.Errorf("close: %w", cerr)
 	}

@@ -19,7 +19,7 @@ func TestCheckMissesAccounts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	try := func(ready bool, floor int) error {
 		_, err := check(t.Context(), dir, options(seed, 1), seed, []progress{newProgress(0)},
-			[]int{floor}, ready)
+			[]int{floor}, ready, nil)
 		return err
 	}
 	db, err := engine.Open(dir, options(1, 1))

@@ -67,6 +67,10 @@ func Child(ctx context.Context, order string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	// Before the first commit, so that all of them are retained.
+	if _, err := db.Consumer(consumerName, engine.Position{}); err != nil {
+		return err
+	}
 	c := &child{db: db, o: o, report: &reporter{out: out}}
 	models := make([]progress, o.Workers)
 	for w := range models {
@@ -80,11 +84,12 @@ func Child(ctx context.Context, order string, out io.Writer) error {
 	if err := c.report.say("ready"); err != nil {
 		return err
 	}
-	failed := make(chan error, o.Workers+1)
+	failed := make(chan error, o.Workers+2)
 	for w := range models {
 		go func() { failed <- c.work(ctx, &models[w]) }()
 	}
 	go func() { failed <- c.upkeep(ctx) }()
+	go func() { failed <- c.follow(ctx) }()
 	return <-failed
 }
 
@@ -94,6 +99,7 @@ func options(seed uint64, cycle int) *engine.Options {
 	pick := func(of ...int) int { return of[rng.IntN(len(of))] }
 	return &engine.Options{
 		Durability:    engine.Process,
+		RetainBytes:   1 << 30,
 		MemtableBytes: 1 << 20, LogBytes: 8 << 20, CacheBytes: 1 << 20,
 		FlushRecords: pick(0, 0, 10, 100), MaxRuns: pick(2, 4),
 		BlockBytes: pick(1<<10, 4<<10), FileBytes: int64(pick(64<<10, 1<<20)),
@@ -115,6 +121,19 @@ func readBack(ctx context.Context, db *engine.DB, worker, num int) (progress, er
 		}
 	}
 	return p, nil
+}
+
+// follow reads the changes beside the workers.
+func (c *child) follow(ctx context.Context) error {
+	consumer, err := c.db.Consumer(consumerName, engine.Position{})
+	if err != nil {
+		return err
+	}
+	from, err := consumer.Position()
+	if err != nil {
+		return err
+	}
+	return contiguous(ctx, c.db, from, nil, func(*engine.Change) {})
 }
 
 type child struct {

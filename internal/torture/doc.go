@@ -9,6 +9,9 @@
 // pipe, which survives the kill. Check then compares: no acknowledged step may be missing,
 // no step be there in part, no deleted item be back, whatever the kill interrupted.
 //
+// The changes of all commits, read on after each kill from where the last check ended, must make
+// exactly what the database has, and a stream beside the workers must have each commit once.
+//
 // Beside their own keys the workers move amounts between shared accounts in
 // transactions; the sum must stay the same.
 //

@@ -37,6 +37,7 @@ type Report struct {
 	Steps   int // acknowledged
 	Lucky   int // steps found that had not been acknowledged yet
 	Copies  int // checkpoints opened and checked
+	Changes int // read, and found to make what the database has
 	Elapsed time.Duration
 	Left    time.Duration
 }
@@ -117,6 +118,7 @@ type runner struct {
 	start time.Time
 	ready bool       // some child has said that the database is there, with the accounts
 	state []progress // of the workers, as last found
+	copy  replica
 	rep   Report
 }
 
@@ -164,14 +166,16 @@ func (r *runner) cycle(ctx context.Context) error {
 	}
 	for name, floor := range s.copies {
 		o := options(r.c.Seed, r.rep.Cycles)
-		_, err := check(ctx, filepath.Join(r.c.Dir, name), o, r.c.Seed, r.state, floor, true)
+		_, err := check(ctx, filepath.Join(r.c.Dir, name), o, r.c.Seed, r.state, floor, true,
+			nil)
 		if err != nil {
 			return fmt.Errorf("checkpoint %s: %w", name, err)
 		}
 		r.rep.Copies++
 	}
 	found, err := check(ctx, dbDir(r.c.Dir), options(r.c.Seed, r.rep.Cycles), r.c.Seed, r.state,
-		s.acked, r.ready)
+		s.acked, r.ready, &r.copy)
+	r.rep.Changes = r.copy.read
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ type Tester struct {
 	seed  uint64
 	cycle int
 	state []progress
+	copy  replica
 }
 
 // NewTester returns a Tester for a database that does not exist yet.
@@ -30,10 +31,12 @@ func (t *Tester) Order(dir string) Order {
 }
 
 // Check opens the database of dir, verifies it, and checks that every worker is at floor
-// at least, with exactly what its steps up to some number have written. The states found
-// are what the next child goes on from. It returns how many steps were found.
+// at least, with exactly what its steps up to some number have written, and that the changes of
+// all commits make what the database has. The states found are what the next child goes on from.
+// It returns how many steps were found.
 func (t *Tester) Check(ctx context.Context, dir string, floor []int) (steps int, err error) {
-	found, err := check(ctx, dbDir(dir), options(t.seed, t.cycle), t.seed, t.state, floor, false)
+	found, err := check(ctx, dbDir(dir), options(t.seed, t.cycle), t.seed, t.state, floor, false,
+		&t.copy)
 	if err != nil {
 		return 0, err
 	}
