@@ -142,7 +142,8 @@ clients: ## sqlx, goose, GORM, squirrel, sqlc and bun over the driver of databas
 # Why not in `make test`: it downloads the code of other engines.
 migrate-check: ## readers of other engines, and adapters for interfaces of others, each a module
 	$(SAY) "what comes from elsewhere"
-	@set -e; for module in cmd/kstone-cli/kstone-cli-migrate; do echo "  $$module"; \
+	@set -e; for module in cmd/kstone-cli/kstone-cli-migrate engine/adapters/ethdb \
+		engine/adapters/datastore; do echo "  $$module"; \
 		(cd $$module && $(GO) vet ./... && $(GO) test -race -count=1 ./...); done
 
 console-check: ## the console in a real browser, Chromium, which it does not install; a module of its own

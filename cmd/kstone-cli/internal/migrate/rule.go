@@ -36,7 +36,7 @@ func BucketPath(names ...[]byte) string {
 	return strings.Join(parts, "/")
 }
 
-const ruleHelp = "`RULE` for keys: bucket, key, split=TEXT, first=N or one=NAME"
+const ruleHelp = "`RULE` for keys: bucket, key, prefix=TEXT, split=TEXT,\nfirst=N or one=NAME"
 
 // parseRule reads --rule. Without one, buckets become partitions, and other keys partition keys.
 func parseRule(text string, buckets bool) (*rule, error) {
@@ -76,7 +76,15 @@ func parseRule(text string, buckets bool) (*rule, error) {
 		}
 	case name == "one" && arg != "" && !buckets:
 		r.text = fmt.Sprintf("all keys are SKs of the partition %q, which keeps their order", arg)
-		r.divide = func(key []byte) (pk, sk []byte) { return []byte(arg), key }
+		r.divide = func(key []byte) (pk, sk []byte) {
+			if len(key) == 0 {
+				return []byte(arg), nil
+			}
+			return []byte(arg), key
+		}
+	case name == "prefix" && arg != "":
+		r.text = fmt.Sprintf("a key becomes a PK without SK, after %q", arg)
+		r.divide = func(key []byte) (pk, sk []byte) { return append([]byte(arg), key...), nil }
 	default:
 		return nil, badRule(text, buckets)
 	}
@@ -87,9 +95,9 @@ func parseRule(text string, buckets bool) (*rule, error) {
 }
 
 func badRule(text string, buckets bool) error {
-	have := "key, split=TEXT, first=N or one=NAME"
+	have := "key, prefix=TEXT, split=TEXT, first=N or one=NAME"
 	if buckets {
-		have = "bucket, key, split=TEXT or first=N"
+		have = "bucket, key, prefix=TEXT, split=TEXT or first=N"
 	}
 	return cli.Usage("--rule %q is not one for this source", text).WithHint("rules are %s", have)
 }
@@ -116,10 +124,11 @@ func (r *rule) key(p *Pair) (engine.Key, error) {
 			key.PK = append([]byte(p.Bucket+bucketEnd), key.PK...)
 		}
 	}
-	if len(p.Key) == 0 {
-		return key, errEmptyKey
+	err := key.Validate()
+	if err != nil && len(p.Key) == 0 {
+		err = errEmptyKey
 	}
-	return key, key.Validate()
+	return key, err
 }
 
 // shown returns a pair as a line: its key, and the key that it gets.

@@ -18,9 +18,9 @@ func TestRulesKeepPairsApart(t *testing.T) {
 	keys := rapid.StringOfN(rapid.SampledFrom([]rune("a:/%")), 1, 4, -1)
 	testutil.Check(t, func(t *rapid.T) {
 		buckets := rapid.Bool().Draw(t, "buckets")
-		rules := []string{"key", "split=:", "split=//", "first=2", "bucket"}
+		rules := []string{"key", "split=:", "split=//", "first=2", "prefix=a", "bucket"}
 		if !buckets {
-			rules[4] = "one=a"
+			rules[5] = "one=a"
 		}
 		r, err := parseRule(rapid.SampledFrom(rules).Draw(t, "rule"), buckets)
 		if err != nil {
