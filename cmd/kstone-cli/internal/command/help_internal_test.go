@@ -52,8 +52,8 @@ func TestNoFlagIsIgnored(t *testing.T) {
 			writes += cli.CommandOf(cmd) + ", "
 		}
 	}
-	if want := "count, delete, get, keys decode, keys encode, keys explain, put, query, scan, " +
-		"segment ask, segment build, segment info, stripe, "; reads != want {
+	if want := "changes, count, delete, get, keys decode, keys encode, keys explain, put, query, " +
+		"scan, segment ask, segment build, segment info, stripe, "; reads != want {
 		t.Errorf("-i is a flag of %s", reads)
 	}
 	if want := "delete, index create, index drop, put, shell, sql, table create, " +
