@@ -27,7 +27,7 @@ type blockReader interface {
 func TestBlocks(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	rng := testutil.Rand(t)
-	for range testutil.Effort(9, 600) {
+	for range testutil.Effort(30, 600) {
 		var clock hand
 		clock.ms.Store(1_000)
 		db, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, Clock: clock.now,

@@ -9,6 +9,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // TestValuesOfSemiJoins runs queries with IN and EXISTS over a table that is dear to read: with few
@@ -17,6 +18,7 @@ import (
 // Promise (plans): The values of a subquery that is cheap beside the query around are read before
 // that is planned; if there are more than 4,096, the join that does without them is run.
 func TestValuesOfSemiJoins(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
 	if err != nil {
 		t.Fatal(err)
