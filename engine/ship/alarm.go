@@ -1,7 +1,9 @@
 package ship
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 )
@@ -38,5 +40,40 @@ func (a *alarm) report(err error) {
 	a.logger.Error(a.doing, "err", err)
 	if a.onError != nil {
 		a.onError(err)
+	}
+}
+
+// overdue returns a *SilentError if there has been no success for two intervals, of a work that has
+// begun at a time.
+func overdue(begin, success time.Time, interval time.Duration, cause error) error {
+	since := success
+	if since.IsZero() {
+		since = begin
+	}
+	if now().Sub(since) > 2*interval {
+		return &SilentError{Since: since, Cause: cause}
+	}
+	return nil
+}
+
+// waitUntil returns when state says that it is done, or what has ended the work. State returns a
+// channel that is closed when it changes. Why is what to say about a wait that ends otherwise.
+func waitUntil(ctx context.Context, ended <-chan struct{}, why func() error,
+	state func() (done bool, changed <-chan struct{}, fatal error)) error {
+	for {
+		done, changed, fatal := state()
+		switch {
+		case done:
+			return nil
+		case fatal != nil:
+			return fatal
+		}
+		select {
+		case <-changed:
+		case <-ended:
+			return cmp.Or(why(), errClosed)
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), why())
+		}
 	}
 }

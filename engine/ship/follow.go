@@ -268,24 +268,11 @@ func (f *Follower) done(o *logObject) bool {
 // WaitFor returns when the database has a commit. The error is the cause of ctx, or what has ended
 // the follower.
 func (f *Follower) WaitFor(ctx context.Context, version uint64) error {
-	for {
+	return waitUntil(ctx, f.ended, f.Err, func() (bool, <-chan struct{}, error) {
 		f.mu.Lock()
-		there, fatal, changed := f.m.Version >= version, f.fatal, f.changed
-		f.mu.Unlock()
-		switch {
-		case there:
-			return nil
-		case fatal != nil:
-			return fatal
-		}
-		select {
-		case <-changed:
-		case <-f.ended:
-			return cmp.Or(f.Err(), errClosed)
-		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), f.Err())
-		}
-	}
+		defer f.mu.Unlock()
+		return f.m.Version >= version, f.changed, f.fatal
+	})
 }
 
 // Ended is closed when the follower has ended.
@@ -299,14 +286,7 @@ func (f *Follower) Err() error {
 	if f.fatal != nil {
 		return f.fatal
 	}
-	since := f.m.LastSuccess
-	if since.IsZero() {
-		since = f.begin
-	}
-	if now().Sub(since) > 2*f.o.Interval {
-		return &SilentError{Since: since, Cause: f.lastErr}
-	}
-	return nil
+	return overdue(f.begin, f.m.LastSuccess, f.o.Interval, f.lastErr)
 }
 
 // Metrics returns the present figures.

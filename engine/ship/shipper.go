@@ -331,23 +331,11 @@ func (s *Shipper) wait(ctx context.Context, done func() bool) error {
 	case s.kick <- struct{}{}:
 	default:
 	}
-	for {
+	return waitUntil(ctx, nil, s.Err, func() (bool, <-chan struct{}, error) {
 		s.mu.Lock()
-		there := done()
-		fatal, changed := s.fatal, s.changed
-		s.mu.Unlock()
-		switch {
-		case there:
-			return nil
-		case fatal != nil:
-			return fatal
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), s.Err())
-		}
-	}
+		defer s.mu.Unlock()
+		return done(), s.changed, s.fatal
+	})
 }
 
 // Ended is closed when the shipper has ended, by Close, that of the database, or an error that
@@ -364,12 +352,8 @@ func (s *Shipper) Err() error {
 	} else if s.fatal != nil {
 		return s.fatal
 	}
-	since := s.m.LastSuccess
-	if since.IsZero() {
-		since = s.begin
-	}
-	if now().Sub(since) > 2*s.o.Interval {
-		return &SilentError{Since: since, Cause: s.lastErr}
+	if err := overdue(s.begin, s.m.LastSuccess, s.o.Interval, s.lastErr); err != nil {
+		return err
 	}
 	if since := s.failing; !since.IsZero() && now().Sub(since) > 2*s.o.Interval {
 		return &SilentError{Since: since, Cause: s.upkeepCause}
