@@ -67,7 +67,7 @@ func Command(a *cli.App) *cobra.Command {
 	flags.StringVar(&f.rule, "rule", "", ruleHelp)
 	flags.BoolVar(&f.dry, "dry-run", false, "show the rule and some keys, and copy nothing")
 	flags.StringArrayVar(&f.tables, "table", nil, "copy this `TABLE` only (repeatable; sqlite)")
-	flags.IntVar(&f.shown, "show-left", 10, "print the first `N` pairs or rows that are left out")
+	flags.IntVar(&f.shown, "show-rejected", 10, "print the first `N` pairs or rows left out")
 	a.SetFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !f.dry && cli.IsURL(args[2]) && args[0] != "sqlite" {
@@ -137,7 +137,7 @@ func (r *rejects) verdict(what, remedy string) error {
 		return nil
 	}
 	if n := r.count - int64(r.most); n > 0 {
-		fmt.Fprintf(r.app.Err, "… and %s (--show-left shows more)\n", figure.Plural(n, "more"))
+		fmt.Fprintf(r.app.Err, "… and %s (--show-rejected shows more)\n", figure.Plural(n, "more"))
 	}
 	return cli.Advise(fmt.Errorf("%s left out, everything else was copied and verified",
 		figure.Plural(r.count, what)), remedy)
