@@ -220,8 +220,9 @@ bin/kstone-bench: FORCE
 	@cd cmd/kstone-bench && $(GO) build $(PEERS) -o ../../bin/kstone-bench .
 FORCE:
 
-bench-check: ## vet and test the module of the comparison with other databases
+bench-check: ## vet and test the modules of the comparison with other databases
 	@cd cmd/kstone-bench && $(GO) vet $(PEERS) ./... && $(GO) test $(PEERS) ./...
+	@cd cmd/kstone-bench/ycsb && $(GO) vet . && $(GO) test .
 
 bench-quick: bin/kstone-bench ## compare with other databases, 200,000 records, minutes
 	@bin/kstone-bench -quick $(BENCH_OUT)

@@ -1,0 +1,179 @@
+// Command ycsb runs the workloads A to F of go-ycsb, of other people's making, over kstone and
+// over stores that go-ycsb has drivers of. It is a module of its own: go-ycsb needs old versions
+// of them.
+//
+//	go run . -records 1000000 -ops 1000000 -threads 8 -stores kstone,badger,bolt
+//
+// A few reads fail with every store: go-ycsb draws from one record more than there are. Every pair
+// of a store and a workload begins with an empty directory. Bolt's driver syncs each write; with
+// -sync the others do, too.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/magiconair/properties"
+	_ "github.com/pingcap/go-ycsb/db/badger"
+	_ "github.com/pingcap/go-ycsb/db/boltdb"
+	"github.com/pingcap/go-ycsb/pkg/client"
+	"github.com/pingcap/go-ycsb/pkg/measurement"
+	"github.com/pingcap/go-ycsb/pkg/prop"
+	_ "github.com/pingcap/go-ycsb/pkg/workload"
+	"github.com/pingcap/go-ycsb/pkg/ycsb"
+)
+
+// mixes are the properties of the core workloads. YCSB's requests are zipfian, and E scans up to
+// 100 records; the files of go-ycsb say otherwise.
+var mixes = map[string]string{
+	"A": "readproportion=0.5 updateproportion=0.5",
+	"B": "readproportion=0.95 updateproportion=0.05",
+	"C": "readproportion=1 updateproportion=0",
+	"D": "readproportion=0.95 updateproportion=0 insertproportion=0.05 requestdistribution=latest",
+	"E": "readproportion=0 updateproportion=0 scanproportion=0.95 insertproportion=0.05 " +
+		"maxscanlength=100 scanlengthdistribution=uniform",
+	"F": "readproportion=0.5 updateproportion=0 readmodifywriteproportion=0.5",
+}
+
+type options struct {
+	records, ops, threads int
+	stores, workloads     string
+	dir                   string
+	sync                  bool
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.records, "records", 100_000, "`number` of records of 10 fields of 100 bytes")
+	flag.IntVar(&o.ops, "ops", 100_000, "`number` of operations")
+	flag.IntVar(&o.threads, "threads", 2, "`number` of goroutines")
+	flag.StringVar(&o.stores, "stores", "kstone,badger,bolt",
+		"`names`: kstone, kstone-partition (all records in one partition), badger, bolt")
+	flag.StringVar(&o.workloads, "workloads", "ABCDEF", "`letters`")
+	flag.StringVar(&o.dir, "dir", "", "`directory` of the databases; default: a temporary one")
+	flag.BoolVar(&o.sync, "sync", false, "acknowledge writes when they are durable")
+	flag.Parse()
+	if err := o.run(os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "ycsb:", err)
+		os.Exit(1)
+	}
+}
+
+func (o *options) run(out io.Writer) error {
+	if flag.NArg() > 0 || o.records < o.threads || o.ops < o.threads || o.threads < 1 {
+		return fmt.Errorf("%d goroutines need as many records and operations, and no arguments",
+			o.threads)
+	}
+	for _, w := range o.workloads {
+		if mixes[string(w)] == "" {
+			return fmt.Errorf("workload %c: there are A to F", w)
+		}
+	}
+	dir, err := os.MkdirTemp(o.dir, "ycsb")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "workload\tstore\tload/s\tops/s\tread p50\tp99\twrite p50\tp99\tscan p50\t"+
+		"p99\tfailed\t")
+	for _, letter := range o.workloads {
+		for _, store := range strings.Split(o.stores, ",") {
+			r, err := o.one(filepath.Join(dir, store), store, string(letter))
+			if err != nil {
+				return fmt.Errorf("%s, workload %c: %w", store, letter, err)
+			}
+			fmt.Fprintf(w, "%c\t%s\t%.0f\t%.0f\t", letter, store, r.load, r.rate)
+			for _, h := range []*times{&r.db.reads, &r.db.writes, &r.db.scans} {
+				fmt.Fprintf(w, "%s\t%s\t", h.quantile(0.5), h.quantile(0.99))
+			}
+			fmt.Fprintf(w, "%d\t\n", r.db.errors.Load())
+			if err := w.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// result is one row.
+type result struct {
+	load, rate float64 // a second
+	db         *measured
+}
+
+// one loads a store and runs a workload over it.
+func (o *options) one(dir, store, letter string) (r result, err error) {
+	name, _, _ := strings.Cut(store, "-")
+	create := ycsb.GetDBCreator(map[string]string{"bolt": "boltdb"}[name])
+	if create == nil {
+		create = ycsb.GetDBCreator(name)
+	}
+	if create == nil {
+		return r, fmt.Errorf("no such store")
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return r, err
+	}
+	defer os.RemoveAll(dir)
+	p := o.properties(dir, store, letter)
+	measurement.InitMeasure(p)
+	db, err := create.Create(p)
+	if err != nil {
+		return r, err
+	}
+	defer func() {
+		if cerr := db.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	work, err := ycsb.GetWorkloadCreator("core").Create(p)
+	if err != nil {
+		return r, err
+	}
+	defer func() { _ = work.Close() }()
+	r.load = o.phase(p, work, &measured{DB: db}, false, o.records)
+	r.db = &measured{DB: db}
+	r.rate = o.phase(p, work, r.db, true, o.ops)
+	return r, nil
+}
+
+// phase loads, or runs operations, and returns how many a second.
+func (o *options) phase(p *properties.Properties, work ycsb.Workload, db ycsb.DB, run bool,
+	n int) float64 {
+	p.MustSet(prop.DoTransactions, strconv.FormatBool(run))
+	start := time.Now()
+	client.NewClient(p, work, db).Run(context.Background())
+	return float64(n) / time.Since(start).Seconds()
+}
+
+// properties are those of go-ycsb.
+func (o *options) properties(dir, store, letter string) *properties.Properties {
+	text := "workload=core readallfields=true requestdistribution=zipfian silence=true " +
+		"scanproportion=0 insertproportion=0 measurement.interval=3600 " + mixes[letter]
+	p := properties.NewProperties()
+	set := func(name string, value any) { p.MustSet(name, fmt.Sprint(value)) }
+	for _, pair := range strings.Fields(text) {
+		name, value, _ := strings.Cut(pair, "=")
+		set(name, value)
+	}
+	set(prop.RecordCount, o.records)
+	set(prop.OperationCount, o.ops)
+	set(prop.ThreadCount, o.threads)
+	set("badger.dir", dir)
+	set("badger.sync_writes", o.sync)
+	set("bolt.path", filepath.Join(dir, "bolt"))
+	set(propDir, dir)
+	set(propSync, o.sync)
+	set(propPartition, slices.Contains(strings.Split(store, "-"), "partition"))
+	return p
+}
