@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The modules of engine/store and the program with all of them, each with its tests, beside what
-# they share and what they implement; then tables and statements over each.
+# The modules of engine/store and engine/ship, and the program with all of them, each with its
+# tests, beside what they share and what they implement; then tables and statements over each.
 # Servers come from the machine: a test that finds none is skipped, and says what to install.
 set -u
 cd "$(dirname "$0")/.."
 go=${GO:-go} failed=0
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
-for module in engine/store engine/store/*/ cmd/kstone-cli/kstone-cli-stores; do
+for module in engine/store engine/store/*/ engine/ship/s3 cmd/kstone-cli/kstone-cli-stores; do
 	module=${module%/}
 	[ "$module" = engine/store ] || [ -f "$module/go.mod" ] || continue
 	echo "  $module"

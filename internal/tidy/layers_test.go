@@ -129,6 +129,7 @@ var testOnly = map[string]bool{
 	"internal/vfs/vfstest": true, "engine/internal/suite": true,
 	"internal/planregret": true, "engine/sql/sqllogictest": true,
 	"engine/store/etcd/etcdtest": true, "engine/store/tikv/tikvtest": true,
+	"engine/ship/shiptest": true, "engine/ship/s3/s3test": true,
 	"engine/store/postgres/postgrestest": true, "engine/store/remote/remotetest": true,
 }
 

@@ -1,6 +1,6 @@
 // Command kstone-cli-stores is kstone-cli with back ends for stores on other machines: its commands
-// on tables take tikv://, etcd:// and postgres:// where they take a directory. docs/stores.md has
-// how to install it.
+// on tables take tikv://, etcd:// and postgres:// where they take a directory, and ship and restore
+// s3://. docs/stores.md has how to install it.
 //
 // It is a module of its own, as kstone-cli links none of the clients.
 package main
@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/command"
+	_ "github.com/kstonedb/kstone/engine/ship/s3"
 	_ "github.com/kstonedb/kstone/engine/store/etcd"
 	_ "github.com/kstonedb/kstone/engine/store/postgres"
 	_ "github.com/kstonedb/kstone/engine/store/tikv"

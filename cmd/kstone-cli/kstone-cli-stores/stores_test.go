@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/command"
+	"github.com/kstonedb/kstone/engine/ship/s3/s3test"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/etcd/etcdtest"
 	"github.com/kstonedb/kstone/engine/store/postgres/postgrestest"
@@ -103,4 +104,18 @@ func TestCopyOverTiKV(t *testing.T) {
 	run("index", "verify", "mock://shop")
 	run("copy", "mock://shop", back)
 	run("index", "verify", back)
+}
+
+// Promise (manners): ship, restore and restore --list take s3:// URLs.
+func TestShipToS3(t *testing.T) {
+	addr := s3test.Start(t)
+	testscript.Run(t, testscript.Params{
+		Files: []string{filepath.Join("testdata", "ship.txtar")},
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("URL", s3test.URL(addr, "cli"))
+			env.Setenv("AWS_ACCESS_KEY_ID", s3test.AccessKey)
+			env.Setenv("AWS_SECRET_ACCESS_KEY", s3test.SecretKey)
+			return nil
+		},
+	})
 }

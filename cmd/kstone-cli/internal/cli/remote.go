@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kstonedb/kstone/engine/ship"
 	"github.com/kstonedb/kstone/engine/store"
 )
 
@@ -51,6 +52,19 @@ func (a *App) openURL(name string) (*Database, error) {
 		return nil, err
 	}
 	return &Database{Path: name, remote: s}, nil
+}
+
+// Destination opens what ship and restore name: a directory, or a URL of an object store.
+func Destination(ctx context.Context, name string) (ship.Destination, error) {
+	scheme, _, isURL := strings.Cut(name, "://")
+	if isURL && scheme != "file" && !slices.Contains(ship.Schemes(), scheme) {
+		e := Usage("this program ships to no %s://", scheme)
+		if scheme == "s3" {
+			return nil, e.WithHint("%s does: see docs/stores.md", withStores)
+		}
+		return nil, e.WithHint("a destination is a directory, or s3://BUCKET/PREFIX")
+	}
+	return ship.OpenDestination(ctx, name)
 }
 
 // Shown returns the name of a database without a password.

@@ -19,11 +19,12 @@ func ShipCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   a.Use("ship", "DEST"),
 		Short: "Copy what is new to a destination",
-		Long: `Bring the directory DEST up to date with the database: first with a full copy, then
-with the commits since the last time. Any of them can be restored. A copy that is
-made later has only the data files that are new. The setting retain-bytes must be
-chosen, so that commits are kept until they are shipped. A program ships by itself, each
-second, with package engine/ship.`,
+		Long: `Bring DEST up to date with the database: first with a full copy, then with the
+commits since the last time. Any of them can be restored. A copy that is made later
+has only the data files that are new. DEST is a directory, or s3://BUCKET/PREFIX, which
+kstone-cli-stores takes. The setting retain-bytes must be chosen, so that commits are
+kept until they are shipped. A program ships by itself, each second, with package
+engine/ship.`,
 		Example: `  kstone-cli settings orders.db retain-bytes=1GiB
   kstone-cli ship orders.db /mnt/backup/orders
   kstone-cli restore /mnt/backup/orders --list`,
@@ -37,7 +38,11 @@ second, with package engine/ship.`,
 		ctx, release := cli.UntilStopped(ctx)
 		defer release()
 		start := time.Now()
-		s, err := ship.Start(d.DB, ship.Directory(args[0]), &o)
+		dest, err := cli.Destination(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		s, err := ship.Start(d.DB, dest, &o)
 		if err != nil {
 			return err
 		}
@@ -60,9 +65,9 @@ func RestoreCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore DEST NEW",
 		Short: "Make a database of what was shipped or backed up",
-		Long: `Make the new database NEW of what ship has brought to the directory DEST: of the last
-commit, or of an earlier one given by its version or time. It says which moments can be
-restored before it begins. One that is interrupted is continued by the next call. With
+		Long: `Make the new database NEW of what ship has brought to DEST: of the last commit, or of
+an earlier one given by its version or time. It says which moments can be restored
+before it begins. One that is interrupted is continued by the next call. With
 --list it only says so, with --follow it goes on with what is shipped later, until
 it is stopped; then NEW can be opened. DEST may be - for what backup DB - has written.`,
 		Example: `  kstone-cli restore /mnt/backup/orders orders.db
@@ -106,8 +111,12 @@ it is stopped; then NEW can be opened. DEST may be - for what backup DB - has wr
 
 func restore(ctx context.Context, a *cli.App, from, to string, target ship.Target) error {
 	start := time.Now()
+	dest, err := cli.Destination(ctx, from)
+	if err != nil {
+		return err
+	}
 	set, stop := a.Gauge("restoring")
-	at, err := ship.Restore(ctx, ship.Directory(from), to, &ship.RestoreOptions{
+	at, err := ship.Restore(ctx, dest, to, &ship.RestoreOptions{
 		To: target,
 		Plan: func(c ship.Contents, at ship.Moment) {
 			for _, r := range c.Ranges {
@@ -126,7 +135,11 @@ func restore(ctx context.Context, a *cli.App, from, to string, target ship.Targe
 }
 
 func listDestination(ctx context.Context, a *cli.App, from string) error {
-	c, err := ship.List(ctx, ship.Directory(from))
+	dest, err := cli.Destination(ctx, from)
+	if err != nil {
+		return err
+	}
+	c, err := ship.List(ctx, dest)
 	if err != nil {
 		return err
 	}
@@ -144,13 +157,17 @@ func listDestination(ctx context.Context, a *cli.App, from string) error {
 
 // followDestination follows until ctx ends or the follower does.
 func followDestination(ctx context.Context, a *cli.App, from, to string) error {
-	f, err := ship.Follow(ctx, ship.Directory(from), to, &ship.FollowOptions{
+	dest, err := cli.Destination(ctx, from)
+	if err != nil {
+		return err
+	}
+	f, err := ship.Follow(ctx, dest, to, &ship.FollowOptions{
 		OnError: func(err error) { fmt.Fprintf(a.Err, "%v\n", err) },
 	})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Err, "following %s: stop with Ctrl-C\n", from)
+	fmt.Fprintf(a.Err, "following %s: stop with Ctrl-C\n", cli.Shown(from))
 	select {
 	case <-ctx.Done():
 	case <-f.Ended():

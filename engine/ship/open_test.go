@@ -1,0 +1,46 @@
+package ship_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/ship"
+	"github.com/kstonedb/kstone/engine/ship/shiptest"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// A directory on a disk, and in memory, is what a destination has to be.
+func TestDirectoryIsADestination(t *testing.T) {
+	for _, c := range shiptest.Checks() {
+		t.Run(c.Name, func(t *testing.T) {
+			c.Run(t, ship.DirectoryOn(vfs.NewMem(), "dest"))
+			if c.Name != "Lists" { // a thousand synced files
+				c.Run(t, ship.Directory(t.TempDir()))
+			}
+		})
+	}
+}
+
+// A destination is opened by the scheme of its URL, or is a directory.
+func TestOpenDestination(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{dir, "file://" + dir} {
+		d, err := ship.OpenDestination(ctx, name)
+		ok(t, err)
+		_, err = ship.List(ctx, d)
+		wantIs(t, err, ship.ErrEmpty)
+	}
+	for _, name := range []string{"s3://bucket", "ftp://host/dir"} {
+		_, err := ship.OpenDestination(ctx, name)
+		wantIs(t, err, engine.ErrInvalid)
+	}
+	ship.Register("mine", func(context.Context, string) (ship.Destination, error) {
+		return ship.Directory(dir), nil
+	})
+	_, err := ship.OpenDestination(ctx, "mine://x")
+	ok(t, err)
+	if got := ship.Schemes(); len(got) != 1 || got[0] != "mine" {
+		t.Errorf("schemes are %q", got)
+	}
+}
