@@ -200,7 +200,7 @@ func TestAdvicePage(t *testing.T) {
 	}
 	text := s.get("/advice")
 	for _, want := range []string{"CREATE INDEX", "ON towns (people)",
-		`<td class="n">20</td><td class="n">2400</td><td class="n">20</td>`} {
+		`<td class="n">20</td><td class="n">2,400</td><td class="n">20</td>`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/monitor"
+	"github.com/kstonedb/kstone/internal/figure"
 	"github.com/kstonedb/kstone/internal/overview"
 )
 
@@ -33,7 +34,8 @@ func init() {
 		if name == "" {
 			name = "overview"
 		}
-		pages[p.Name] = template.Must(template.ParseFS(web, "web/layout.html", "web/"+name+".html"))
+		layout := template.New("layout.html").Funcs(template.FuncMap{"count": figure.Count})
+		pages[p.Name] = template.Must(layout.ParseFS(web, "web/layout.html", "web/"+name+".html"))
 	}
 }
 

@@ -98,8 +98,11 @@ func HeatMap(values *[256]int64, unit string) template.HTML {
 		}
 	}
 	var b strings.Builder
-	about := fmt.Sprintf("%s: %d of 256 stripes used, most in stripe %d, %s of all", unit, used,
-		hottest, shareOf(most, all))
+	about := unit + ": none"
+	if all > 0 {
+		about = fmt.Sprintf("%s: %d of 256 stripes used, most in stripe %d, %s of all", unit, used,
+			hottest, shareOf(most, all))
+	}
 	fmt.Fprintf(&b, `<svg role="img" viewBox="0 0 %d %d" class="heat" aria-label="%s">`, 16*cell,
 		16*cell, about)
 	for i, n := range values {

@@ -22,26 +22,32 @@ const each = (n) => `${short(n)}/s`;
 const bytesEach = (n) => `${bytes(n)}/s`;
 const percent = (n) => `${short(n)} %`;
 
-const charts = [
-  ['Commits', each, ['of the database', version], ['of this process', rate('commits_total')]],
-  ['Reads', each, ['gets', rate('gets_total')], ['queries', rate('queries_total')],
-    ['scans', rate('scans_total')]],
+// own are the charts of what only the process that writes has; others are of the database or of
+// any process.
+const own = [
   ['Operations written', each, ['operations', rate('operations_total')],
     ['conflicts', rate('conflicts_total')]],
   ['Latency of writes', seconds, ['median', metric('write_latency_seconds_0.5')],
     ['99 %', metric('write_latency_seconds_0.99')]],
-  ['Latency of reads', seconds, ['median', metric('read_latency_seconds_0.5')],
-    ['99 %', metric('read_latency_seconds_0.99')]],
   ['Stalls: time of waits', (n) => `${seconds(n)}/s`, ['waits', rate('stall_seconds_total')]],
-  ['Memory', bytes, ['write buffers', metric('memtable_bytes')], ['cache', metric('cache_bytes')]],
-  ['Disk', bytes, ['data files', metric('disk_bytes')], ['log', metric('log_bytes')]],
   ['Written to files', bytesEach, ['flushes', rate('flushed_bytes_total')],
     ['merges', rate('compaction_written_bytes_total')]],
+];
+
+const charts = [
+  ['Commits', each, ['commits', version]],
+  ['Reads', each, ['gets', rate('gets_total')], ['queries', rate('queries_total')],
+    ['scans', rate('scans_total')]],
+  ['Latency of reads', seconds, ['median', metric('read_latency_seconds_0.5')],
+    ['99 %', metric('read_latency_seconds_0.99')]],
+  ['Memory', bytes, ['write buffers', metric('memtable_bytes')], ['cache', metric('cache_bytes')]],
+  ['Disk', bytes, ['data files', metric('disk_bytes')], ['log', metric('log_bytes')]],
   ['Blocks found in the cache', percent, ['hits', part('block_hits_total', 'block_misses_total')]],
+  ...('reader' in (byId('charts')?.dataset ?? {}) ? [] : own),
 ].map(([title, write, ...series]) => {
   const base = write === bytes || write === bytesEach ? 1024 : 1000;
   const chart = new Chart(title, series.map(([name]) => name), write, base);
-  byId('charts').append(chart.element);
+  byId('charts')?.append(chart.element);
   return { chart, values: series.map(([, value]) => value) };
 });
 

@@ -20,7 +20,9 @@ function bar(part, name) {
   return el('div', { class: `bar ${name}`, 'aria-hidden': 'true' }, inner);
 }
 
-function figures(step, most, whole) {
+// figures returns what is measured of a step. Below a limit, which ends the steps that it reads
+// from, fewer rows than expected are nothing to look at.
+function figures(step, most, whole, limited) {
   const a = step.actual;
   const line = (name, value, part, kind) => el('div', { class: 'measure' }, el('span', {}, name),
     bar(part, kind), el('span', { class: 'n' }, value));
@@ -30,8 +32,8 @@ function figures(step, most, whole) {
   lines.push(line('time', time(own(step)), own(step) / whole, 'time'));
   const rows = a.Rows / Math.max(a.Loops, 1);
   const factor = Math.max(rows, step.rows, 1) / Math.max(Math.min(rows, step.rows), 1);
-  if (factor >= farOff) {
-    const way = rows > step.rows ? 'more' : 'fewer';
+  const way = rows > step.rows ? 'more' : 'fewer';
+  if (factor >= farOff && !(limited && way === 'fewer')) {
     lines.push(el('p', { class: 'off' }, `${short(factor)} times ${way} rows than expected`));
   }
   const read = [['key', a.Keys], ['seek', a.Seeks], ['loop', a.Loops > 1 ? a.Loops : 0],
@@ -42,15 +44,16 @@ function figures(step, most, whole) {
   return lines;
 }
 
-function node(step, most, whole) {
+function node(step, most, whole, limited) {
   const attributes = (step.attributes ?? []).map((a) => el('li', {},
     a.value ? `${a.name}: ` : a.name, a.value ? el('b', {}, a.value) : null));
   const below = step.children ?? [];
+  const limits = limited || step.operator === 'limit';
   return el('li', {},
     el('div', { class: 'step' }, el('h4', {}, step.operator),
       attributes.length > 0 ? el('ul', { class: 'attributes' }, ...attributes) : null,
-      ...figures(step, most, whole)),
-    below.length > 0 ? el('ul', {}, ...below.map((c) => node(c, most, whole))) : null);
+      ...figures(step, most, whole, limited)),
+    below.length > 0 ? el('ul', {}, ...below.map((c) => node(c, most, whole, limits))) : null);
 }
 
 // drawing returns the drawing of a plan.
@@ -63,5 +66,5 @@ export function drawing(plan) {
   });
   const notes = (plan.notes ?? []).map((text) => el('p', { class: 'soft' }, text));
   return el('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': 'Plan' },
-    el('ul', { class: 'plan' }, node(plan, most, whole)), ...notes);
+    el('ul', { class: 'plan' }, node(plan, most, whole, false)), ...notes);
 }
