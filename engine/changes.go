@@ -353,7 +353,8 @@ func (db *DB) makeHistory(log *wal.Log, dbid [16]byte, notes map[string]string,
 		StoreFloor: db.storeFloor, Keep: db.reads.Keep,
 	}, history.Limits{
 		Bytes: db.opts.RetainBytes, Age: db.opts.RetainAge,
-		Wait: db.opts.RetainLimit == WaitForConsumers, Since: base.SeqNum(since),
+		Consumers: db.opts.ConsumerAge,
+		Wait:      db.opts.RetainLimit == WaitForConsumers, Since: base.SeqNum(since),
 		Versions: db.opts.RetainVersions, Floor: floorOf(notes),
 	}, consumers)
 	return err

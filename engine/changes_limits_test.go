@@ -206,3 +206,43 @@ func TestRetainedExactly(t *testing.T) {
 		t.Errorf("%d bytes are retained", held)
 	}
 }
+
+// What is older than ConsumerAge is not retained for a consumer, or writers wait for it.
+//
+// Promise (history): A consumer that stands still for longer than ConsumerAge is dropped with
+// ErrGone, or writers wait for it, as chosen.
+func TestConsumerAge(t *testing.T) {
+	for _, limit := range []engine.RetainLimit{engine.DropConsumers, engine.WaitForConsumers} {
+		synctest.Test(t, func(t *testing.T) {
+			fsys := vfs.NewMem()
+			o := engine.Options{RetainBytes: 1 << 30, ConsumerAge: time.Hour, RetainLimit: limit}
+			db := openOn(t, fsys, o)
+			defer func() { _ = db.Close() }() // if the test has failed
+			ok(t, second(db.Consumer("slow", engine.Position{})))
+			var err error
+			for v := 1; v <= 12 && err == nil; v++ { // one segment each
+				err = db.Put(pk("a"), nil, engine.MaxWait(time.Second))
+				mustClose(t, db)
+				db = openOn(t, fsys, o)
+				ok(t, db.Flush(ctx))
+				time.Sleep(10 * time.Minute)
+				oldest := oldestVersion(t, db)
+				if drop := limit == engine.DropConsumers; drop && v > 8 && int(oldest) < v-7 ||
+					(!drop || v < 6) && oldest != 1 {
+					t.Errorf("limit %d, after %d puts: the oldest is %d", limit, v, oldest)
+				}
+			}
+			c, cerr := db.Consumer("slow", engine.Position{})
+			ok(t, cerr)
+			_, gone := first(c.Changes(ctx, &engine.ChangesOptions{Stop: true}))
+			if limit == engine.DropConsumers {
+				ok(t, err)
+				wantIs(t, gone, engine.ErrGone)
+			} else if ok(t, gone); err == nil ||
+				!strings.Contains(err.Error(), `the consumer "slow" of changes`) {
+				t.Errorf("got %v", err)
+			}
+			mustClose(t, db)
+		})
+	}
+}

@@ -59,7 +59,8 @@ const NoFilter = -1
 // consumer needs, as RetainVersions that of versions.
 const NoRetention = -1
 
-// RetainLimit says what gives way when consumers need more log than Options.RetainBytes.
+// RetainLimit says what gives way when consumers need more log than Options.RetainBytes, or older
+// log than Options.ConsumerAge.
 type RetainLimit uint8
 
 const (
@@ -120,10 +121,13 @@ type Options struct {
 	// keeps that in addition. 0 means what the database stores, at first NoRetention. Each Open
 	// begins a segment then. On a full disk the retained log gives way.
 	RetainBytes int64
-	// RetainAge is the age up to which log is retained that no consumer needs. What consumers need
-	// is retained at any age. 0 means what the database stores, at first NoRetention.
+	// RetainAge is the age up to which log is retained that no consumer needs. 0 means what the
+	// database stores, at first NoRetention.
 	RetainAge time.Duration
-	// RetainLimit is what happens at RetainBytes. 0 means what the database stores.
+	// ConsumerAge is the age up to which log is retained for consumers that have not gone on. 0
+	// means what the database stores, at first NoRetention, which is any age.
+	ConsumerAge time.Duration
+	// RetainLimit is what happens at RetainBytes and ConsumerAge. 0 means what the database stores.
 	RetainLimit RetainLimit
 
 	// RetainVersions keeps overwritten and deleted versions so long, at least, that the database
@@ -244,12 +248,12 @@ func (o *Options) withDefaults() (Options, error) {
 	check(c.RetainBytes >= NoRetention, "RetainBytes %d is negative", c.RetainBytes)
 	check(c.RetainBytes <= 0 || c.RetainBytes >= 1<<20, "RetainBytes %d is below 1 MiB",
 		c.RetainBytes)
-	check(c.RetainAge >= NoRetention, "RetainAge %v is negative", c.RetainAge)
+	check(min(c.RetainAge, c.ConsumerAge) >= NoRetention, "RetainAge or ConsumerAge is negative")
 	check(c.RetainLimit <= WaitForConsumers, "RetainLimit %d is unknown", c.RetainLimit)
 	check(c.RetainVersions == 0 || c.RetainVersions == NoRetention ||
 		c.RetainVersions >= time.Second, "RetainVersions %v is below a second", c.RetainVersions)
 	c.RetainBytes, c.RetainVersions = max(c.RetainBytes, 0), max(c.RetainVersions, 0)
-	c.RetainAge = max(c.RetainAge, 0)
+	c.RetainAge, c.ConsumerAge = max(c.RetainAge, 0), max(c.ConsumerAge, 0)
 	fill(&c.RetainLimit, DropConsumers)
 	fill(&c.ReaderBytes, 1<<30)
 	fill(&c.ReaderAge, time.Hour)

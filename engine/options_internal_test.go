@@ -142,8 +142,10 @@ func TestWordsOfSettings(t *testing.T) {
 			}
 			fmt.Fprintf(&got, "%s=%s: %d %d %d %d %d", k.name, k.format(k.get(&o)), o.Compression,
 				o.BottomCompression, o.FilterBits, o.BlockBytes, o.FileBytes)
-			if o.RetainBytes != 0 || o.RetainAge != 0 || o.RetainLimit != 0 {
-				fmt.Fprintf(&got, " %d %v %d", o.RetainBytes, o.RetainAge, o.RetainLimit)
+			if o.RetainBytes != 0 || o.RetainAge != 0 || o.RetainLimit != 0 ||
+				o.ConsumerAge != 0 {
+				fmt.Fprintf(&got, " %d %v %v %d", o.RetainBytes, o.RetainAge, o.ConsumerAge,
+					o.RetainLimit)
 			}
 			if o.RetainVersions != 0 {
 				fmt.Fprintf(&got, " %v", o.RetainVersions)
@@ -167,13 +169,16 @@ filter-bits=16: 0 0 16 0 0
 filter-bits=none: 0 0 -1 0 0
 block-bytes=5KiB: 0 0 0 5120 0
 file-bytes=5KiB: 0 0 0 0 5120
-retain-bytes=5KiB: 0 0 0 0 0 5120 0s 0
-retain-bytes=none: 0 0 0 0 0 -1 0s 0
-retain-age=1h30m0s: 0 0 0 0 0 0 1h30m0s 0
-retain-age=none: 0 0 0 0 0 0 -1ns 0
-retain-age=none: 0 0 0 0 0 0 -1ns 0
-retain-limit=drop-consumers: 0 0 0 0 0 0 0s 1
-retain-limit=wait-for-consumers: 0 0 0 0 0 0 0s 2
+retain-bytes=5KiB: 0 0 0 0 0 5120 0s 0s 0
+retain-bytes=none: 0 0 0 0 0 -1 0s 0s 0
+retain-age=1h30m0s: 0 0 0 0 0 0 1h30m0s 0s 0
+retain-age=none: 0 0 0 0 0 0 -1ns 0s 0
+retain-age=none: 0 0 0 0 0 0 -1ns 0s 0
+consumer-age=1h30m0s: 0 0 0 0 0 0 0s 1h30m0s 0
+consumer-age=none: 0 0 0 0 0 0 0s -1ns 0
+consumer-age=none: 0 0 0 0 0 0 0s -1ns 0
+retain-limit=drop-consumers: 0 0 0 0 0 0 0s 0s 1
+retain-limit=wait-for-consumers: 0 0 0 0 0 0 0s 0s 2
 retain-versions=1h30m0s: 0 0 0 0 0 1h30m0s
 retain-versions=none: 0 0 0 0 0 -1ns
 retain-versions=none: 0 0 0 0 0 -1ns

@@ -113,6 +113,8 @@ var settingKinds = []settingKind{
 	retainBytesSetting(),
 	durationAt("retain-age", "age up to which log that no consumer needs is retained",
 		func(o *Options) *time.Duration { return &o.RetainAge }),
+	durationAt("consumer-age", "age up to which log is retained for consumers; none is any",
+		func(o *Options) *time.Duration { return &o.ConsumerAge }),
 	settingAt("retain-limit", "what gives way when consumers need more than retain-bytes",
 		limitWords, func(o *Options) *RetainLimit { return &o.RetainLimit }),
 	retainVersionsSetting(),

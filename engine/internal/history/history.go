@@ -47,7 +47,9 @@ type Env struct {
 type Limits struct {
 	Bytes int64 // most bytes of retained segments; 0: nothing is retained
 	Age   time.Duration
-	Wait  bool // writers wait for consumers at Bytes; otherwise consumers are dropped
+	// Consumers is the age up to which log is retained for them; 0: any.
+	Consumers time.Duration
+	Wait      bool // writers wait for consumers at these limits; otherwise consumers are dropped
 	// Since is the first seq whose history is known: that of the commit that was next when
 	// retention began.
 	Since base.SeqNum
@@ -68,7 +70,8 @@ type History struct {
 	floor     base.SeqNum          // of what is read of the past; guarded by mu
 	raised    int64                // when it was, in milliseconds; guarded by mu
 
-	// share is what consumers hold of Limits.Bytes, in thousandths, if writers wait for them.
+	// share is what consumers hold of Limits.Bytes, or their age of Limits.Consumers, in
+	// thousandths, if writers wait for them.
 	share atomic.Int64
 	stop  chan struct{}
 	work  sync.WaitGroup
@@ -180,20 +183,28 @@ func (h *History) keepFrom(free int64) wal.SegmentNum {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	slowest, any := h.slowestLocked()
-	young := h.env.NowMs() - h.limits.Age.Milliseconds()
-	var held, consumed int64
+	now := h.env.NowMs()
+	young, most := now-h.limits.Age.Milliseconds(), h.limits.Consumers.Milliseconds()
+	var held, share int64
 	for _, s := range segments {
 		held += s.SizeBytes
 	}
 	from := wal.SegmentNum(0)
 	for _, s := range segments {
 		consumer := any && s.LastSeq+1 >= slowest
-		age := h.limits.Age > 0 && h.times.of(s.LastSeq, h.env.NowMs()) > young
+		at := h.times.of(s.LastSeq, now)
+		age := h.limits.Age > 0 && at > young
+		if most > 0 && !h.limits.Wait && at <= now-most {
+			consumer = false
+		}
 		over := held > h.limits.Bytes || free > 0
 		lease := s.Num >= leased
 		if (consumer && h.limits.Wait) || ((consumer || age || lease) && !over) {
-			if consumer {
-				consumed = held
+			if consumer && h.limits.Bytes > 0 {
+				share = held * 1000 / h.limits.Bytes
+			}
+			if consumer && most > 0 {
+				share = max(share, (now-at)*1000/most)
 			}
 			break
 		}
@@ -201,8 +212,8 @@ func (h *History) keepFrom(free int64) wal.SegmentNum {
 		free -= s.SizeBytes
 		from = s.Num + 1
 	}
-	if h.limits.Wait && h.limits.Bytes > 0 {
-		h.share.Store(consumed * 1000 / h.limits.Bytes)
+	if h.limits.Wait {
+		h.share.Store(share)
 	}
 	if from > 0 {
 		h.forgetTimesLocked()
@@ -210,8 +221,8 @@ func (h *History) keepFrom(free int64) wal.SegmentNum {
 	return from
 }
 
-// Share returns how much of Limits.Bytes consumers hold for which writers wait, and the name of
-// the slowest of them.
+// Share returns how much of the limits consumers hold for which writers wait, and the name of the
+// slowest of them.
 func (h *History) Share() (share float64, name string) {
 	n := h.share.Load()
 	if n == 0 {
