@@ -5,6 +5,7 @@ package main_test
 import (
 	"database/sql"
 	"errors"
+	"os"
 
 	_ "modernc.org/sqlite"
 )
@@ -46,11 +47,38 @@ var statements = map[string]string{
 }
 
 func makeSQLite(path, step string) error {
+	if step == "hot" {
+		return makeHot(path)
+	}
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		return err
 	}
 	_, err = db.Exec(statements[step])
+	return errors.Join(err, db.Close())
+}
+
+// makeHot makes what a program leaves that is killed in the middle of a commit: a database that is
+// half changed, and a journal by which the next one rolls that back.
+func makeHot(path string) error {
+	if err := makeSQLite(path+".tmp", "large"); err != nil {
+		return err
+	}
+	db, err := sql.Open("sqlite", path+".tmp")
+	if err != nil {
+		return err
+	}
+	db.SetMaxOpenConns(1)
+	_, err = db.Exec("PRAGMA cache_size = 1; BEGIN; UPDATE t SET v = 'new'")
+	for _, end := range []string{"", "-journal"} {
+		var b []byte
+		if err == nil {
+			b, err = os.ReadFile(path + ".tmp" + end)
+		}
+		if err == nil {
+			err = os.WriteFile(path+end, b, 0o600)
+		}
+	}
 	return errors.Join(err, db.Close())
 }
 

@@ -61,3 +61,17 @@ func TestBadRules(t *testing.T) {
 		t.Error("a source without buckets has the rule bucket")
 	}
 }
+
+// An empty key is left out only by a rule that has no other bytes for it.
+func TestEmptyKey(t *testing.T) {
+	for rule, taken := range map[string]bool{"key": false, "split=:": false, "first=2": false,
+		"prefix=k": true, "one=all": true} {
+		r, err := parseRule(rule, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key, err := r.key(&Pair{Key: []byte{}}); (err == nil) != taken {
+			t.Errorf("rule %s: %q, %v", rule, key, err)
+		}
+	}
+}
