@@ -260,7 +260,7 @@ func TestProgramsUnderAllOptions(t *testing.T) {
 // in `sst`.
 func TestEngineBehavesLikeASortedMap(t *testing.T) {
 	testutil.SlowUnderRace(t, "TestProgramsUnderAllOptions does the same")
-	programs, seed := testutil.Effort(60, 600), testutil.Seed(t)
+	programs, seed := testutil.Effort(180, 600), testutil.Seed(t)
 	for i := range programs {
 		s := drawProgram(newDrawer(seed, i), 60)
 		trial{t: t}.test(newRun(trial{t: t}, "program", s, seed).run(), seed)
