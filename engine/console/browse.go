@@ -96,28 +96,12 @@ type rowPage struct {
 	Next    []byte      `json:"next,omitempty"` // the cursor after them, if there are more
 }
 
-// rows answers with a page of rows of a table.
-func (c *Console) rows(w http.ResponseWriter, r *http.Request) {
-	var in struct {
-		Table   string   `json:"table"`
-		Filters []filter `json:"filters"`
-		After   []byte   `json:"after"`
-		Limit   int      `json:"limit"`
-	}
-	if !read(w, r, &in) {
-		return
-	}
-	r, end, err := c.begin(r)
-	if err != nil {
-		return
-	}
-	defer end()
-	out, err := c.rowsOf(r.Context(), in.Table, in.Filters, in.After, pageOf(in.Limit))
-	if err != nil {
-		fail(w, r, http.StatusBadRequest, err)
-		return
-	}
-	answer(w, http.StatusOK, out)
+// rowQuery is what rows are asked for.
+type rowQuery struct {
+	Table   string   `json:"table"`
+	Filters []filter `json:"filters"`
+	After   []byte   `json:"after"`
+	Limit   int      `json:"limit"`
 }
 
 func pageOf(limit int) int {
@@ -127,18 +111,19 @@ func pageOf(limit int) int {
 	return min(limit, maxPageRows)
 }
 
-func (c *Console) rowsOf(ctx context.Context, name string, filters []filter, after []byte,
-	limit int) (*rowPage, error) {
-	t, err := c.db.Table(name)
+// rows returns a page of rows of a table.
+func (c *Console) rows(ctx context.Context, in *rowQuery) (any, error) {
+	limit := pageOf(in.Limit)
+	t, err := c.db.Table(in.Table)
 	if err != nil {
 		return nil, err
 	}
 	def := t.Schema()
-	sel := &plan.Select{From: []plan.Source{{Table: def}}, Page: true, After: after,
+	sel := &plan.Select{From: []plan.Source{{Table: def}}, Page: true, After: in.After,
 		Limit: expr.Const{Value: expr.Int(int64(limit) + 1)}}
 	var all []expr.Expr
-	for i := range filters {
-		one, err := filters[i].condition(def)
+	for i := range in.Filters {
+		one, err := in.Filters[i].condition(def)
 		if err != nil {
 			return nil, err
 		}
@@ -200,26 +185,8 @@ type itemPage struct {
 	Next   string      `json:"next,omitempty"`
 }
 
-// items answers with a page of items that were put by their keys.
-func (c *Console) items(w http.ResponseWriter, r *http.Request) {
-	var in itemQuery
-	if !read(w, r, &in) {
-		return
-	}
-	r, end, err := c.begin(r)
-	if err != nil {
-		return
-	}
-	defer end()
-	out, err := c.itemsOf(r.Context(), &in)
-	if err != nil {
-		fail(w, r, http.StatusBadRequest, err)
-		return
-	}
-	answer(w, http.StatusOK, out)
-}
-
-func (c *Console) itemsOf(ctx context.Context, in *itemQuery) (*itemPage, error) {
+// items returns a page of items that were put by their keys.
+func (c *Console) items(ctx context.Context, in *itemQuery) (any, error) {
 	var pk []byte
 	var err error
 	if in.PK != "" && !in.Prefix {

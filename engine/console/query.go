@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -46,21 +45,15 @@ type outcome struct {
 // readers are the statements that change nothing.
 var readers = []string{"SELECT", "EXPLAIN", "SHOW"}
 
+// statements are what is to be run.
+type statements struct {
+	SQL     string `json:"sql"`
+	Explain bool   `json:"explain"` // with what it counts
+}
+
 // query runs statements, one after the other, up to the first that fails. A transaction ends with
 // the request.
-func (c *Console) query(w http.ResponseWriter, r *http.Request) {
-	var in struct {
-		SQL     string `json:"sql"`
-		Explain bool   `json:"explain"` // with what it counts
-	}
-	if !read(w, r, &in) {
-		return
-	}
-	r, end, err := c.begin(r)
-	if err != nil {
-		return
-	}
-	defer end()
+func (c *Console) query(ctx context.Context, in *statements) (any, error) {
 	session := c.session
 	if c.o.Write { // statements of one request may be a transaction, which is nobody else's
 		session = sql.Open(c.db)
@@ -71,8 +64,7 @@ func (c *Console) query(w http.ResponseWriter, r *http.Request) {
 		err = c.allowed(parts)
 	}
 	if err != nil {
-		answer(w, http.StatusOK, map[string]any{"error": problemOf(r.Context(), err)})
-		return
+		return map[string]any{"error": problemOf(ctx, err)}, nil
 	}
 	var out []*outcome
 	for _, p := range parts {
@@ -81,7 +73,7 @@ func (c *Console) query(w http.ResponseWriter, r *http.Request) {
 			prefix = "EXPLAIN ANALYZE "
 		}
 		text := spaces(in.SQL[:p.Pos]) + in.SQL[p.Pos:p.End]
-		one := c.run(r.Context(), session, prefix+text)
+		one := c.run(ctx, session, prefix+text)
 		one.Verb = p.Verb
 		if e := one.Error; e != nil && e.Line == 1 {
 			e.Column = max(e.Column-len(prefix), 1)
@@ -94,7 +86,7 @@ func (c *Console) query(w http.ResponseWriter, r *http.Request) {
 		out = append(out, &outcome{Verb: "ROLLBACK",
 			Done: "the transaction was open at the end, and is rolled back"})
 	}
-	answer(w, http.StatusOK, map[string]any{"statements": out})
+	return map[string]any{"statements": out}, nil
 }
 
 // spaces returns as many lines as a text has, the last of its length: what follows keeps its place.
@@ -218,18 +210,17 @@ func doneText(r *sql.Result) string {
 	return "done"
 }
 
-// complete answers with words that may stand before the cursor.
-func (c *Console) complete(w http.ResponseWriter, r *http.Request) {
-	var in struct {
-		Before string `json:"before"`
-		After  string `json:"after"`
-	}
-	if !read(w, r, &in) {
-		return
-	}
+// typed is a statement that is being typed, before and after the cursor.
+type typed struct {
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// complete returns words that may stand before the cursor.
+func (c *Console) complete(_ context.Context, in *typed) (any, error) {
 	start, found := completion.Of(c.db, in.Before, in.After)
 	found = found[:min(len(found), maxWords)]
-	answer(w, http.StatusOK, map[string]any{"typed": in.Before[start:], "words": found})
+	return map[string]any{"typed": in.Before[start:], "words": found}, nil
 }
 
 // maxWords bounds the words that are offered.

@@ -52,6 +52,28 @@ func read(w http.ResponseWriter, r *http.Request, v any) bool {
 	return true
 }
 
+// call is the handler of requests whose body is a T, which f answers within the bounds of the
+// console.
+func call[T any](c *Console, f func(context.Context, *T) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var in T
+		if !read(w, r, &in) {
+			return
+		}
+		r, end, err := c.begin(r)
+		if err != nil {
+			return // the browser has gone away
+		}
+		defer end()
+		out, err := f(r.Context(), &in)
+		if err != nil {
+			fail(w, r, http.StatusBadRequest, err)
+			return
+		}
+		answer(w, http.StatusOK, out)
+	}
+}
+
 // answer writes v as JSON.
 func answer(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
