@@ -97,3 +97,30 @@ func TestCloseEndsChangesBesideTheWriter(t *testing.T) {
 	mustClose(t, reader)
 	wantIs(t, <-ended, engine.ErrClosed)
 }
+
+// What the writer has let go of is forgotten by the reader, too: its streams name the oldest
+// change that is there, and it does not grow with all that was ever written.
+func TestReaderForgetsWhatIsGone(t *testing.T) {
+	fsys := vfs.NewMem()
+	o := engine.Options{RetainBytes: 4 << 20, RetainAge: time.Hour, LogBytes: 8 << 20,
+		Durability: engine.Process}
+	writer := openOn(t, fsys, o)
+	reader := openOn(t, fsys, engine.Options{ReadOnly: true})
+	value := make([]byte, 64<<10)
+	for range 400 {
+		ok(t, writer.Put(pk("a"), value))
+		ok(t, reader.Refresh())
+	}
+	ok(t, writer.Flush(ctx))
+	for range 40 { // a reader looks whenever it comes to another segment
+		ok(t, writer.Put(pk("a"), value))
+		ok(t, reader.Refresh())
+	}
+	there, seen := oldestVersion(t, writer), oldestVersion(t, reader)
+	// Files that are to be used again are there for a while.
+	if there < 100 || seen < 100 || seen > there {
+		t.Errorf("the oldest change is %d, for the reader %d", there, seen)
+	}
+	mustClose(t, reader)
+	mustClose(t, writer)
+}

@@ -36,6 +36,9 @@ func View(o Options, t Tail) (*Log, error) {
 // Grow makes a view show the records that a Follower has read, up to one of them. The first call is
 // with a follower from the Tail of the view on; after that WaitAppend waits for further ones.
 func (l *Log) Grow(f *Follower, upTo base.SeqNum) {
+	if len(f.walked) > 0 {
+		l.forgetGone()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.grows = true
@@ -56,6 +59,21 @@ func (l *Log) Grow(f *Follower, upTo base.SeqNum) {
 		l.lastSeq.Store(uint64(upTo))
 		l.synced.Store(uint64(upTo))
 		l.wakeLocked()
+	}
+}
+
+// forgetGone makes a view forget the oldest segments whose files are not there any more.
+func (l *Log) forgetGone() {
+	for {
+		l.mu.Lock()
+		chain := l.chainLocked()
+		l.mu.Unlock()
+		if len(chain) < 2 {
+			return
+		}
+		if _, err := l.o.FS.Stat(chain[0].path); !errors.Is(l.gone(chain[0], err), ErrGone) {
+			return
+		}
 	}
 }
 
