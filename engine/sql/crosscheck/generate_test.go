@@ -226,14 +226,19 @@ func (g *generator) collated(c *columnInfo) string {
 }
 
 func (g *generator) direction() string {
-	out := g.oneOf("", "", " DESC", " DESC", " NULLS LAST", " DESC NULLS FIRST")
-	switch { // NULLs are greater than values in PostgreSQL
-	case g.postgres && out == "":
+	return g.nulls(g.oneOf("", "", " DESC", " DESC", " NULLS LAST", " DESC NULLS FIRST"))
+}
+
+// nulls says where NULLs stand in an order that does not: they are greater than values in
+// PostgreSQL.
+func (g *generator) nulls(order string) string {
+	switch {
+	case g.postgres && order == "":
 		return " NULLS FIRST"
-	case g.postgres && out == " DESC":
+	case g.postgres && order == " DESC":
 		return " DESC NULLS LAST"
 	}
-	return out
+	return order
 }
 
 // groups returns a query with aggregates, with or without GROUP BY.
@@ -328,7 +333,8 @@ func (g *generator) join() query {
 	}
 	q := query{ordered: g.chance(40)}
 	if q.ordered {
-		text += " ORDER BY a.id" + g.oneOf("", " DESC") + ", b.id LIMIT 25"
+		text += " ORDER BY a.id" + g.nulls(g.oneOf("", " DESC")) + ", b.id" + g.nulls("") +
+			" LIMIT 25"
 	}
 	q.ours, q.theirs = text, text
 	return q
