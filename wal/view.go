@@ -62,16 +62,15 @@ func (l *Log) Grow(f *Follower, upTo base.SeqNum) {
 	}
 }
 
-// forgetGone makes a view forget the oldest segments whose files are not there any more.
+// forgetGone makes a view forget the youngest segment whose file is not there any more, and what is
+// older: some of that may be there still, to be used again.
 func (l *Log) forgetGone() {
-	for {
-		l.mu.Lock()
-		chain := l.chainLocked()
-		l.mu.Unlock()
-		if len(chain) < 2 {
-			return
-		}
-		if _, err := l.o.FS.Stat(chain[0].path); !errors.Is(l.gone(chain[0], err), ErrGone) {
+	l.mu.Lock()
+	chain := l.chainLocked()
+	l.mu.Unlock()
+	for i := len(chain) - 2; i >= 0; i-- {
+		_, err := l.o.FS.Stat(chain[i].path)
+		if errors.Is(l.gone(chain[i], err), ErrGone) {
 			return
 		}
 	}
