@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,7 +53,7 @@ var held = map[string]func(path string) (release func() error, err error){
 // Promise (manners): migrate copies what another engine stores by a rule that it shows first,
 // lists what it leaves out, compares every pair or row in the end, and writes nothing to a source.
 func TestScripts(t *testing.T) {
-	contents := map[string][]byte{}
+	var contents sync.Map // of sources, by name; scripts run beside each other
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -78,10 +79,10 @@ func TestScripts(t *testing.T) {
 				name := ts.MkAbs(args[0])
 				now, err := content(name)
 				ts.Check(err)
-				if was := contents[name]; was != nil && !bytes.Equal(was, now) {
+				was, known := contents.Swap(name, now)
+				if known && !bytes.Equal(was.([]byte), now) {
 					ts.Fatalf("%s has changed:\n%s\n%s", args[0], was, now)
 				}
-				contents[name] = now
 			},
 		},
 	})

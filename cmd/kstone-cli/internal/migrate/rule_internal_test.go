@@ -62,7 +62,7 @@ func TestBadRules(t *testing.T) {
 	}
 }
 
-// An empty key is left out only by a rule that has no other bytes for it.
+// An empty key is left out only by a rule that adds no bytes to it.
 func TestEmptyKey(t *testing.T) {
 	for rule, taken := range map[string]bool{"key": false, "split=:": false, "first=2": false,
 		"prefix=k": true, "one=all": true} {
