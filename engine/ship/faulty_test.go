@@ -52,6 +52,13 @@ func (f *faulty) hit(what string) {
 	f.hits[what]++
 }
 
+// setDead has no call arrive, or lets calls arrive again.
+func (f *faulty) setDead(dead bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dead = dead
+}
+
 // heal ends all faults. What is late arrives.
 func (f *faulty) heal() {
 	f.mu.Lock()

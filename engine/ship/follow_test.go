@@ -11,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/ship"
+	"github.com/kstonedb/kstone/engine/ship/shiptest"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -101,7 +102,7 @@ func TestBackupStream(t *testing.T) {
 	fsys, err := restore(b.Bytes())
 	ok(t, err)
 	db := openOn(t, fsys, engine.Options{MustExist: true})
-	if n := len(items(t, db)); n != 20 {
+	if n := len(shiptest.Items(t, db)); n != 20 {
 		t.Errorf("%d items", n)
 	}
 	ok(t, db.Close())
@@ -117,7 +118,7 @@ func TestBackupStream(t *testing.T) {
 		bad[n] ^= 1
 		if fsys, err := restore(bad); err == nil {
 			db := openOn(t, fsys, engine.Options{MustExist: true}) // a header of tar, or padding
-			if n := len(items(t, db)); n != 20 {
+			if n := len(shiptest.Items(t, db)); n != 20 {
 				t.Fatalf("%d items after byte %d was changed", n, n)
 			}
 			ok(t, db.Close())

@@ -26,6 +26,7 @@ type Proxy struct {
 	rate int            // guarded by mu: one request in so many is wrong; 0: none
 	late []func()       // guarded by mu: requests that arrive later
 	hits map[string]int // guarded by mu
+	dead bool           // guarded by mu: every request is refused
 }
 
 // NewProxy starts a proxy that lets one request in rate fail, all pass if it is 0.
@@ -48,6 +49,13 @@ func (p *Proxy) Heal() {
 	for _, arrive := range late {
 		arrive()
 	}
+}
+
+// SetDead has every request refused, or ends that.
+func (p *Proxy) SetDead(dead bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dead = dead
 }
 
 // Hits returns how often each fault has happened.
@@ -75,6 +83,10 @@ var faultNames = [...]string{"refused", "answer lost", "404, 500 or 503 after th
 
 func (p *Proxy) draw(method string) (fault int, more uint64) {
 	p.mu.Lock()
+	if p.dead {
+		p.mu.Unlock()
+		return refuse, 0
+	}
 	if len(p.late) > 0 && p.rnd.IntN(3) == 0 {
 		arrive := p.late[0]
 		p.late = p.late[1:]
