@@ -85,7 +85,9 @@ type Follower struct {
 	view    *wal.Log                        // grows with log
 	pinned  map[wal.SegmentNum]int          // the first segments of copies under way
 	late    time.Time                       // since when commits are not durable
-	closed  bool                            //
+	// unsyncable: a sync of the log has failed.
+	unsyncable bool
+	closed     bool //
 
 	genMu sync.Mutex
 	gens  map[*[base.NumStripes]stripe.Stripe]manifest.Position // guarded by genMu: in use
@@ -193,13 +195,19 @@ func (f *Follower) replay(state *manifest.State, stripes *[base.NumStripes]strip
 	return tail, r.Operations(), nil
 }
 
-// sync makes durable what was read. If that fails, it does not become visible.
+// sync makes durable what was read. If that fails, it does not become visible before the writer
+// says that it has synced it. Why no second try: it may succeed for pages that the kernel has given
+// up.
 func (f *Follower) sync() {
+	f.late = time.Time{}
+	if f.unsyncable {
+		return
+	}
 	if err := f.log.Sync(); err != nil {
+		f.unsyncable = true
 		f.env.Logger.Warn("commits of the writing process are not shown until it syncs them",
 			"err", err)
 	}
-	f.late = time.Time{}
 }
 
 // visible returns the seq up to which commits are shown.
