@@ -2,38 +2,23 @@ package ship
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
+
+	"github.com/kstonedb/kstone/internal/schemes"
 )
 
 // Opener opens the destination of a URL. If it waits for others, it returns when ctx ends.
 type Opener func(ctx context.Context, url string) (Destination, error)
 
 // openers are the kinds of destinations that the program has, by the schemes of their URLs.
-var openers = struct {
-	mu sync.RWMutex
-	of map[string]Opener
-}{of: map[string]Opener{}}
+var openers schemes.Registry[Opener]
 
 // Register makes a kind of destination known under a scheme. Its package does so when it is
 // imported. A second one of the same scheme is a mistake in the program: Register panics.
-func Register(scheme string, open Opener) {
-	openers.mu.Lock()
-	defer openers.mu.Unlock()
-	if openers.of[scheme] != nil {
-		panic("ship: two destinations for " + scheme + "://")
-	}
-	openers.of[scheme] = open
-}
+func Register(scheme string, open Opener) { openers.Add(scheme, open, "ship: two destinations") }
 
 // Schemes returns the schemes that are registered, in order.
-func Schemes() []string {
-	openers.mu.RLock()
-	defer openers.mu.RUnlock()
-	return slices.Sorted(maps.Keys(openers.of))
-}
+func Schemes() []string { return openers.Names() }
 
 // OpenDestination opens the destination of a URL, such as s3://bucket/orders, by its scheme; a path
 // without scheme is that of a directory. The package of the scheme must be imported, if only for
@@ -50,10 +35,7 @@ func OpenDestination(ctx context.Context, name string) (Destination, error) {
 	case scheme == "file":
 		return Directory(rest), nil
 	}
-	openers.mu.RLock()
-	open := openers.of[scheme]
-	openers.mu.RUnlock()
-	if open != nil {
+	if open, ok := openers.Get(scheme); ok {
 		return open(ctx, name)
 	}
 	if scheme == "s3" {

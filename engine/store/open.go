@@ -2,20 +2,16 @@ package store
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
+
+	"github.com/kstonedb/kstone/internal/schemes"
 )
 
 // Opener opens the store of a URL. If it waits for others, it returns when ctx ends.
 type Opener func(ctx context.Context, url string) (Store, error)
 
 // openers are the back ends that the program has, by the schemes of their URLs.
-var openers = struct {
-	mu sync.RWMutex
-	of map[string]Opener
-}{of: map[string]Opener{}}
+var openers schemes.Registry[Opener]
 
 // modules are the packages that register schemes when they are imported.
 var modules = map[string]string{
@@ -28,21 +24,10 @@ var modules = map[string]string{
 
 // Register makes a back end known under a scheme. Its package does so when it is imported. A
 // second one of the same scheme is a mistake in the program: Register panics.
-func Register(scheme string, open Opener) {
-	openers.mu.Lock()
-	defer openers.mu.Unlock()
-	if openers.of[scheme] != nil {
-		panic("store: two back ends for " + scheme + "://")
-	}
-	openers.of[scheme] = open
-}
+func Register(scheme string, open Opener) { openers.Add(scheme, open, "store: two back ends") }
 
 // Schemes returns the schemes that are registered, in order.
-func Schemes() []string {
-	openers.mu.RLock()
-	defer openers.mu.RUnlock()
-	return slices.Sorted(maps.Keys(openers.of))
-}
+func Schemes() []string { return openers.Names() }
 
 // Open opens the store of a URL, such as postgres://user@host/database, by its scheme; a path
 // without scheme is that of a directory, file://. The caller must Close the store. The back end's
@@ -59,10 +44,7 @@ func Open(ctx context.Context, url string) (Store, error) {
 	if !ok {
 		scheme, url = "file", "file://"+url
 	}
-	openers.mu.RLock()
-	open := openers.of[scheme]
-	openers.mu.RUnlock()
-	if open != nil {
+	if open, ok := openers.Get(scheme); ok {
 		return open(ctx, url)
 	}
 	linked := "this program has none"
