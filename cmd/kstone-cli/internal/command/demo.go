@@ -253,19 +253,21 @@ func (t *tour) offer() error {
 		} else {
 			db = "try/cities.db"
 		}
-		_, err := fmt.Fprintf(t.app.Out, "%s kstone-cli shell %s\n", next, db)
+		_, err := fmt.Fprintf(t.app.Out, "%s kstone-cli shell %s\n"+
+			"or, in a browser, kstone-cli console %s\n", next, db, db)
 		return err
 	}
-	fmt.Fprintf(t.app.Out, "The page is %s.\nEnter opens a shell on the database, q leaves: ",
-		filepath.Join(t.dir, "report.html"))
+	fmt.Fprintf(t.app.Out, "The page is %s.\nEnter opens a shell on the database, c pages about "+
+		"it for a browser, q leaves: ", filepath.Join(t.dir, "report.html"))
 	line, err := bufio.NewReader(t.app.In).ReadString('\n')
-	if err != nil || strings.TrimSpace(line) != "" {
+	command := map[string]string{"": "shell", "c": "console"}[strings.TrimSpace(line)]
+	if err != nil || command == "" {
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
 		return err
 	}
 	root := Root(t.app)
-	root.SetArgs([]string{"shell", db})
+	root.SetArgs([]string{command, db})
 	return root.ExecuteContext(t.ctx)
 }
