@@ -86,8 +86,8 @@ func (c *Cache) Prepare(sel *Select, opt Options) (*Prepared, error) {
 type literalState int
 
 const (
-	literalsSeen literalState = iota + 1 // once: it may never be asked again
-	literalsTold                         // the plan is chosen by the values, or there is none
+	literalsSeen   literalState = iota + 1 // once: it may never be asked again
+	literalsMatter                         // the plan is chosen by the values, or there is none
 )
 
 // PrepareLiterals is Prepare of a query without parameters whose values come from a text. From the
@@ -110,7 +110,7 @@ func (c *Cache) PrepareLiterals(sel *Select, opt Options) (p *Prepared, values [
 		if p, err = Prepare(same, opt); err == nil && p.q.scope.params == len(values) {
 			known = p
 		} else {
-			known = literalsTold
+			known = literalsMatter
 		}
 		c.Keep(s.Bytes(), known)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 )
 
-// KeyText returns a key as text or, if it is none that can be shown, as x and hexadecimal digits.
+// KeyText returns a key as text or, if that cannot be shown, as x and hexadecimal digits.
 func KeyText(key []byte) string {
 	if !utf8.Valid(key) {
 		return "x" + hex.EncodeToString(key)

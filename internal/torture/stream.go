@@ -19,7 +19,7 @@ type replica struct {
 	read  int // changes
 }
 
-// follow reads the changes since the last time, each of which must come once, whole and in order,
+// follow reads the changes since the last time; each must come once, whole and in order,
 // and compares the copy with the database.
 func (r *replica) follow(ctx context.Context, db *engine.DB) error {
 	c, err := db.Consumer(consumerName, engine.Position{})

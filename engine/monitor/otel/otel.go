@@ -25,7 +25,7 @@ import (
 const scope = "github.com/kstonedb/kstone/engine"
 
 // NewProducer returns the metrics of a database, for metric.WithProducer. Counters start at zero
-// with Open, which a reader is told was now. After the database is closed there are none. It may
+// with Open; their start is reported as now. After the database is closed there are none. It may
 // be used concurrently.
 func NewProducer(db *engine.DB) metric.Producer {
 	return &producer{db: db, start: time.Now()}

@@ -119,7 +119,7 @@ func TestPutUnderFaults(t *testing.T) {
 			case err == nil && whose != r:
 				t.Fatalf("%s is put by %d and is that of %d", name, r, whose)
 			case errors.Is(err, fs.ErrExist) && (!exists || whose == r):
-				t.Fatalf("%s: %d was told that it is there, it is that of %d", name, r, whose)
+				t.Fatalf("%s: put %d reports the object of %d", name, r, whose)
 			case err == nil:
 				good++
 			}

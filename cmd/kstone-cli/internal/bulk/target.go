@@ -64,7 +64,7 @@ func (t *Target) open(ctx context.Context, name, want string) (err error) {
 // Schema returns the definition of the table.
 func (t *Target) Schema() *schema.Table { return t.def }
 
-// Take notes rows that are read for the table, of which Write gets all.
+// Take notes rows that are read for the table; Write gets all of them.
 func (t *Target) Take(rows [][]expr.Value) {
 	for _, row := range rows {
 		t.read.addRow(row)

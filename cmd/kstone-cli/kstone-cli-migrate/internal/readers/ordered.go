@@ -81,7 +81,7 @@ func withLock(dir string, open func() error) (restore func() error, err error) {
 }
 
 // directory returns an error if a source is no directory of files that match a pattern. Why: some
-// engines make an empty store of what is none.
+// engines make an empty store where there is no store.
 func directory(path, pattern string) error {
 	found, err := filepath.Glob(filepath.Join(path, pattern))
 	if err == nil && len(found) == 0 {

@@ -77,7 +77,7 @@ func (g *guarded) Left() (list []string) {
 // Close implements migrate.Pairs.
 func (g *guarded) Close() error { return guard(g.Pairs.Close) }
 
-// ownPanic is a panic of the code that gets the pairs, which is none of the engine's.
+// ownPanic is a panic of the code that gets the pairs, not of the engine.
 type ownPanic struct{ value any }
 
 // outside calls code that is not the engine's.
