@@ -355,7 +355,7 @@ func (c *buildChunk) add(i int) (bool, error) {
 
 // unchanged is the condition that a row is as the snapshot has it.
 func (b *builder) unchanged(it *store.Item) store.Condition {
-	if b.db.store.Limits().NoVersions {
+	if b.db.noVersions {
 		return store.ValueIs(it.Value)
 	}
 	return store.VersionIs(it.Version)

@@ -187,7 +187,7 @@ func (db *DB) present(version uint64) store.Condition {
 	switch {
 	case version == 0:
 		return store.Absent()
-	case db.store.Limits().NoVersions:
+	case db.noVersions:
 		return store.Present()
 	}
 	return store.VersionIs(version)

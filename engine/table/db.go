@@ -38,11 +38,12 @@ type DB struct {
 
 	refresher *refresher
 
-	fences  int                       // Limits.Fences of the store
-	follows bool                      // Limits.Follows
-	name    string                    // of this DB among those of other processes
-	turn    atomic.Uint32             // of nextFence
-	asOf    atomic.Pointer[time.Time] // when the catalogue was last known to be the present one
+	fences     int                       // Limits.Fences of the store
+	noVersions bool                      // Limits.NoVersions of the store
+	follows    bool                      // Limits.Follows
+	name       string                    // of this DB among those of other processes
+	turn       atomic.Uint32             // of nextFence
+	asOf       atomic.Pointer[time.Time] // when the catalogue was last known to be the present one
 
 	jobs chan struct{} // has an element while an index is built or something is dropped
 
@@ -141,14 +142,14 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	limits := s.Limits()
 	db := &DB{store: s, opt: opt, plans: plan.NewCache(opt.PlanCache),
-		refresher: newRefresher(), jobs: make(chan struct{}, 1), fences: s.Limits().Fences,
-		follows: s.Limits().Follows,
-		name:    rand.Text()}
+		refresher: newRefresher(), jobs: make(chan struct{}, 1), fences: limits.Fences,
+		noVersions: limits.NoVersions, follows: limits.Follows, name: rand.Text()}
 	db.shapes.most = opt.Shapes
-	db.opt.MemoryBytes = cmp.Or(opt.MemoryBytes, s.Limits().QueryBytes)
+	db.opt.MemoryBytes = cmp.Or(opt.MemoryBytes, limits.QueryBytes)
 	if db.costs = opt.Costs; db.costs == nil {
-		db.costs = costsOf(s.Limits().Costs)
+		db.costs = costsOf(limits.Costs)
 	}
 	if t, ok := s.(store.Spiller); ok {
 		db.temp = t.Temp()

@@ -150,6 +150,7 @@ type compiled struct {
 	plan   *plan.Prepared
 	values []expr.Value // of the parameters that plan has, not sel: see PrepareLiterals
 	shape  *shape
+	byKey  bool // it reads one row by its primary key, whatever the statistics are
 }
 
 // params returns the values of the parameters of a plan.
@@ -223,7 +224,9 @@ func (p *Prepared) find() error {
 func (p *Prepared) compile(ctx context.Context, r Reader) (*compiled, error) {
 	c := p.last.Load()
 	if c != nil {
-		p.db.refresh(p.cores, false)
+		if !c.byKey {
+			p.db.refresh(p.cores, false)
+		}
 		same, err := p.fits(ctx, c, r)
 		if same || err != nil {
 			return c, err
@@ -252,6 +255,8 @@ func (p *Prepared) compile(ctx context.Context, r Reader) (*compiled, error) {
 	if err != nil {
 		return nil, err
 	}
+	physical := c.plan.Physical()
+	c.byKey = physical != nil && physical.Point && physical.Index == nil
 	c.shape = p.db.shapes.of(c)
 	p.last.Store(c)
 	return c, nil

@@ -19,7 +19,7 @@ import (
 // for layers that have rows in forms of their own. build is called with an empty writer each
 // time. The error is a *UniqueError if another row is in the way.
 func (t *Table) Write(ctx context.Context, build func(*rowio.Writer) error) error {
-	w := rowio.NewWriter(t.tx != nil, t.db.store.Limits())
+	w := rowio.NewWriter(t.tx != nil, t.db.noVersions)
 	defer w.Release()
 	for attempt := 0; ; attempt++ {
 		again, err := t.attempt(ctx, w, build)

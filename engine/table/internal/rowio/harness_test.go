@@ -110,7 +110,7 @@ type world struct {
 
 func newWorld(t *testing.T, s *schema.Table) *world {
 	w := &world{T: t, memory: &memory{items: map[string]store.Item{}}, schema: s,
-		rules: rowio.NewRules(s), w: rowio.NewWriter(false, store.Limits{})}
+		rules: rowio.NewRules(s), w: rowio.NewWriter(false, false)}
 	t.Cleanup(w.w.Release)
 	w.begin()
 	return w

@@ -66,11 +66,11 @@ const (
 	maxBytes = 16 << 20
 )
 
-// NewWriter returns a writer, for a transaction or for commits to a store with these limits.
-// Release ends its use.
-func NewWriter(tx bool, limits store.Limits) *Writer {
+// NewWriter returns a writer, for a transaction or for commits to a store. noVersions is that of
+// store.Limits. Release ends its use.
+func NewWriter(tx, noVersions bool) *Writer {
 	w := writers.Get().(*Writer)
-	w.tx, w.noVersions = tx, limits.NoVersions
+	w.tx, w.noVersions = tx, noVersions
 	return w
 }
 

@@ -57,12 +57,11 @@ func TestConditionOfReplace(t *testing.T) {
 	w.insert(row(1, "a", "x"))
 	it, old := w.find(1)
 	for _, c := range []struct {
-		tx     bool
-		limits store.Limits
-		want   store.CondKind
-	}{{want: store.CondVersion}, {limits: store.Limits{NoVersions: true}, want: store.CondValue},
+		tx, noVersions bool
+		want           store.CondKind
+	}{{want: store.CondVersion}, {noVersions: true, want: store.CondValue},
 		{tx: true, want: store.CondNone}} {
-		own := rowio.NewWriter(c.tx, c.limits)
+		own := rowio.NewWriter(c.tx, c.noVersions)
 		own.Reset(&w.rules, w.memory)
 		w.must(own.Replace(it, old, row(1, "a", "y")))
 		if got := own.Set().Ops[0].Cond; got.Kind != c.want || !got.Holds(*it, true) {

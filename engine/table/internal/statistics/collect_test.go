@@ -105,7 +105,7 @@ func stored(t *testing.T, s *schema.Table, n int) *items {
 		if i%4 > 0 {
 			kind = expr.String([]string{"", "k2", "k1", "k3"}[i%4])
 		}
-		w := rowio.NewWriter(false, store.Limits{})
+		w := rowio.NewWriter(false, false)
 		w.Reset(&rules, out)
 		if err := w.Insert([]expr.Value{expr.Int(int64(i)), kind, expr.Int(1),
 			expr.Int(int64(n - i)), expr.List(nil)}); err != nil {
