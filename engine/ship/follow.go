@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
-	"github.com/kstonedb/kstone/engine/internal/openfs"
 	"github.com/kstonedb/kstone/engine/internal/source"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -35,7 +34,8 @@ type FollowOptions struct {
 // Follower is a database that is kept up to date with what is shipped to a destination. Its
 // methods may be called concurrently.
 type Follower struct {
-	db      *engine.DB
+	fs      vfs.FS
+	dir     string
 	dest    Destination
 	o       FollowOptions
 	headers headers
@@ -44,9 +44,11 @@ type Follower struct {
 	begin   time.Time
 	alarm   alarm
 	last    base.SeqNum // that it has made; of the goroutine that follows
+	own     bool        // all commits of the database are those of the destination
 
 	mu      sync.Mutex
-	m       FollowMetrics // guarded by mu, as all below
+	db      *engine.DB // guarded by mu, as all below; written by the goroutine that follows
+	m       FollowMetrics
 	lastErr error
 	fatal   error
 	changed chan struct{}
@@ -58,6 +60,7 @@ type FollowMetrics struct {
 	Time        time.Time // at which that was the last, as far as is known
 	LastSuccess time.Time // when the last attempt began that has found everything there is
 	Failures    int
+	Rebases     int   // times that it has begun again, since commits were missing
 	Err         error // see Follower.Err
 }
 
@@ -65,15 +68,17 @@ type FollowMetrics struct {
 const followRetain = 1 << 20
 
 // Follow restores the last commit of a destination into dir, unless a follower has done so, and
-// goes on with what is shipped from then on.
+// goes on with what is shipped from then on. If that has a gap, since the follower was away for
+// longer than the log is kept, it restores the last commit again, in place of what it has made;
+// for that time the disk has both.
 func Follow(ctx context.Context, d Destination, dir string, o *FollowOptions) (*Follower, error) {
 	return followOn(ctx, d, vfs.OS(), dir, o)
 }
 
 func followOn(ctx context.Context, d Destination, fsys vfs.FS, dir string, o *FollowOptions,
 ) (*Follower, error) {
-	f := &Follower{dest: d, headers: headers{}, ended: make(chan struct{}),
-		begin: now(), changed: make(chan struct{})}
+	f := &Follower{fs: fsys, dir: filepath.Clean(dir), dest: d, headers: headers{},
+		ended: make(chan struct{}), begin: now(), changed: make(chan struct{})}
 	if o != nil {
 		f.o = *o
 	}
@@ -84,19 +89,23 @@ func followOn(ctx context.Context, d Destination, fsys vfs.FS, dir string, o *Fo
 	if f.o.Interval < 0 {
 		return nil, invalid("Interval %v is negative", f.o.Interval)
 	}
-	if _, err := fsys.Stat(filepath.Clean(dir)); errors.Is(err, fs.ErrNotExist) {
-		if _, err := restoreOn(ctx, d, fsys, dir, &RestoreOptions{Open: f.o.Open}); err != nil {
-			return nil, err
-		}
-	}
-	open := f.o.Open
-	open.MustExist, open.ReadOnly, open.InMemory = true, false, false
-	db, err := openfs.Open(fsys, dir, &open)
-	if err != nil {
+	if err := settle(fsys, f.dir); err != nil {
 		return nil, err
 	}
-	f.db = db.(*engine.DB)
-	if err := f.prove(ctx); err != nil {
+	if _, err := fsys.Stat(f.dir); errors.Is(err, fs.ErrNotExist) {
+		if _, err := restoreOn(ctx, d, fsys, f.dir, &RestoreOptions{Open: f.o.Open}); err != nil {
+			return nil, err
+		}
+		f.own = true
+	}
+	var err error
+	if f.db, err = openFollowed(fsys, f.dir, &f.o); err != nil {
+		return nil, err
+	}
+	if err = f.prove(ctx); err == nil {
+		err = f.moveMark()
+	}
+	if err != nil {
 		return nil, errors.Join(err, f.db.Close())
 	}
 	var run context.Context
@@ -106,10 +115,16 @@ func followOn(ctx context.Context, d Destination, fsys vfs.FS, dir string, o *Fo
 }
 
 // DB returns the database, for reading: a commit of its own makes it another one, with which the
-// follower ends (ErrOther). Close closes it.
-func (f *Follower) DB() *engine.DB { return f.db }
+// follower ends (ErrOther). Close closes it. So does a follower that begins again: reads of it
+// then return engine.ErrClosed, and DB returns the new one.
+func (f *Follower) DB() *engine.DB {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.db
+}
 
-// prove checks that the last commit of the database is one of the destination.
+// prove checks that the last commit of the database is one of the destination, as far as that has
+// it, and sets own.
 func (f *Follower) prove(ctx context.Context) error {
 	s, err := look(ctx, f.dest, f.headers)
 	if err != nil {
@@ -117,7 +132,7 @@ func (f *Follower) prove(ctx context.Context) error {
 	}
 	src := source.Of(f.db)
 	last := src.Log.LastSeq()
-	f.last = last
+	f.last, f.own = last, f.own || f.marked()
 	other := func(why string) error {
 		return fmt.Errorf("%w: %s: follow in a new directory", ErrOther, why)
 	}
@@ -158,6 +173,7 @@ func (f *Follower) prove(ctx context.Context) error {
 		if !same {
 			return other(fmt.Sprintf("commit %d of the directory is another one", last))
 		}
+		f.own = true
 		return nil
 	}
 	if newest < last {
@@ -183,21 +199,23 @@ func (f *Follower) run(ctx context.Context) {
 	for {
 		began := now()
 		m, err := f.poll(ctx)
+		if errors.Is(err, ErrGap) && f.own {
+			if err = f.rebase(ctx); err == nil {
+				m, err = f.poll(ctx)
+			}
+		}
 		if ctx.Err() != nil {
 			return
 		}
 		f.mu.Lock()
 		if f.lastErr = err; err == nil {
-			m.Failures, m.LastSuccess = f.m.Failures, began
+			m.Failures, m.Rebases, m.LastSuccess = f.m.Failures, f.m.Rebases, began
 			f.m = m
 		} else {
 			f.m.Failures++
 			f.o.Logger.Warn("following is tried again", "err", err)
 		}
-		if errors.Is(err, ErrOther) || errors.Is(err, ErrGap) || errors.Is(err, engine.ErrClosed) ||
-			errors.Is(err, engine.ErrReadOnly) {
-			f.fatal = err
-		}
+		f.fatal = f.finalErr(err)
 		fatal := f.fatal
 		close(f.changed)
 		f.changed = make(chan struct{})
@@ -214,6 +232,16 @@ func (f *Follower) run(ctx context.Context) {
 	}
 }
 
+// finalErr returns an error after which the follower cannot go on, or nil.
+func (f *Follower) finalErr(err error) error {
+	if errors.Is(err, ErrOther) || errors.Is(err, ErrGap) && !f.own ||
+		errors.Is(err, engine.ErrClosed) || errors.Is(err, engine.ErrReadOnly) ||
+		errors.Is(err, errNoDatabase) {
+		return err
+	}
+	return nil
+}
+
 // poll makes the commits that are new at the destination.
 func (f *Follower) poll(ctx context.Context) (m FollowMetrics, err error) {
 	s, err := look(ctx, f.dest, f.headers)
@@ -223,7 +251,7 @@ func (f *Follower) poll(ctx context.Context) (m FollowMetrics, err error) {
 	a := &applier{db: f.db, src: source.Of(f.db), to: base.MaxSeqNum}
 	from := a.src.Log.LastSeq()
 	if from != f.last {
-		return m, fmt.Errorf("%w: the directory has commits of its own", ErrOther)
+		return m, errOwnCommits
 	}
 	for i := range s.chain {
 		o := &s.chain[i]
@@ -253,7 +281,7 @@ func (f *Follower) poll(ctx context.Context) (m FollowMetrics, err error) {
 	m = FollowMetrics{Version: uint64(last), Time: f.m.Time}
 	f.mu.Unlock()
 	if last > from {
-		err = f.db.Sync(ctx)
+		err = errors.Join(f.db.Sync(ctx), f.moveMark())
 	}
 	return m, err
 }

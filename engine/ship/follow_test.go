@@ -6,13 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/internal/openfs"
 	"github.com/kstonedb/kstone/engine/ship"
 	"github.com/kstonedb/kstone/engine/ship/shiptest"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 func follow(t testing.TB, h *harbor, fsys vfs.FS, o ship.FollowOptions) *ship.Follower {
@@ -127,4 +131,109 @@ func TestBackupStream(t *testing.T) {
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	wantIs(t, ship.Backup(gone, h.db, io.Discard), context.Canceled)
+}
+
+// away makes commits that a follower misses: the log up to the last of them is removed.
+func away(t *testing.T, h *harbor, s *ship.Shipper) {
+	t.Helper()
+	for range 6 {
+		h.now.Add(60_000)
+		h.put()
+		h.shipped(s)
+		ok(t, s.Round(ctx)) // a base each time, and the log before it goes
+	}
+}
+
+// A follower that was away for longer than the log is kept begins again, whether it was stopped
+// or not, and from any moment at which its process ends. A directory with commits of its own stays
+// as it is.
+//
+// Promise (shipping): A follower that has missed commits goes on with the next base, in place of
+// what it has, and never in place of a directory with commits of its own.
+func TestFollowerBeginsAgain(t *testing.T) {
+	h := newHarbor(t)
+	h.put()
+	s := h.start(ship.Options{Keep: time.Second, BaseEvery: time.Second})
+	h.shipped(s)
+	disk := vfstest.NewCrash()
+	d := &counting{Destination: h.dest}
+	f, err := ship.FollowOn(ctx, d, disk, "copy",
+		&ship.FollowOptions{Interval: 5 * time.Millisecond})
+	ok(t, err)
+	ok(t, f.WaitFor(ctx, h.last))
+	// While it runs: the destination does not answer.
+	d.set(func(string, string) error { return errServer })
+	first := f.DB()
+	away(t, h, s)
+	d.set(nil)
+	ok(t, f.WaitFor(ctx, h.last))
+	if f.DB() == first || f.Metrics().Rebases == 0 {
+		t.Errorf("%+v", f.Metrics())
+	}
+	_, err = first.Get(engine.Key{PK: []byte("k")})
+	wantIs(t, err, engine.ErrClosed)
+	wantVersion(t, f, h.last)
+	ok(t, f.Close())
+	// While it is stopped; its process ends after any step.
+	stopped := disk.Kill()
+	away(t, h, s)
+	rnd := testutil.Rand(t)
+	ends := 0
+	for n := int64(1); ; n += 1 + int64(rnd.IntN(2)) {
+		fsys := stopped.Kill()
+		plan := &vfstest.FailPlan{At: n, Err: errServer, Lasting: true,
+			Match: func(op vfstest.Op) bool {
+				return slices.Contains([]vfstest.OpKind{vfstest.OpRename, vfstest.OpRemove,
+					vfstest.OpSyncDir, vfstest.OpCreate}, op.Kind)
+			}}
+		f, err := ship.FollowOn(ctx, h.dest, vfstest.NewFault(fsys, plan.Hook), "copy",
+			&ship.FollowOptions{Interval: 5 * time.Millisecond})
+		if err == nil {
+			settled(f, h.last)
+			_ = f.Close()
+		}
+		if _, failed := plan.Failed(); !failed {
+			break
+		}
+		ends++
+		after := vfs.FS(fsys.Kill())
+		if rnd.IntN(2) == 0 {
+			after = fsys.PowerCut(rnd, rnd.Float64())
+		}
+		f = follow(t, h, after, ship.FollowOptions{})
+		ok(t, f.WaitFor(ctx, h.last))
+		wantVersion(t, f, h.last)
+		ok(t, f.Close())
+	}
+	if ends < 10 {
+		t.Errorf("the process ended at %d moments", ends)
+	}
+	// With a commit of its own.
+	db, err := openfs.Open(stopped, "copy", &engine.Options{MustExist: true})
+	ok(t, err)
+	ok(t, db.(*engine.DB).Put(engine.Key{PK: []byte("own")}, nil))
+	ok(t, db.(*engine.DB).Close())
+	f = follow(t, h, stopped, ship.FollowOptions{})
+	<-f.Ended()
+	wantIs(t, f.Err(), ship.ErrGap)
+	_, err = f.DB().Get(engine.Key{PK: []byte("own")})
+	ok(t, err)
+	ok(t, f.Close())
+	ok(t, s.Close(ctx))
+}
+
+// settled returns when a follower has a version, or has failed.
+func settled(f *ship.Follower, version uint64) {
+	for f.Metrics().Failures == 0 && f.Err() == nil && f.Metrics().Version < version {
+		<-time.After(time.Millisecond)
+	}
+}
+
+func wantVersion(t *testing.T, f *ship.Follower, version uint64) {
+	t.Helper()
+	it, err := f.DB().GetItem(engine.Key{PK: []byte("k")})
+	ok(t, err)
+	if it.Version != version || string(it.Value) != fmt.Sprint(version) {
+		t.Fatalf("the follower has %q of version %d, want %d", it.Value, it.Version, version)
+	}
 }

@@ -107,6 +107,16 @@ func (h *harbor) shipped(s *ship.Shipper) {
 	ok(h.t, s.WaitFor(wait, h.last))
 }
 
+// ends waits for a shipper to end.
+func (h *harbor) ends(s *ship.Shipper) {
+	h.t.Helper()
+	select {
+	case <-s.Ended():
+	case <-time.After(20 * time.Second):
+		h.t.Fatal("the shipper goes on")
+	}
+}
+
 func (h *harbor) contents() ship.Contents {
 	h.t.Helper()
 	c, err := ship.List(ctx, h.dest)
@@ -248,7 +258,7 @@ func TestSecondShipperFencesTheFirst(t *testing.T) {
 	h.put()
 	h.shipped(a)
 	b := h.start(ship.Options{})
-	<-a.Ended()
+	h.ends(a)
 	wantIs(t, a.Err(), ship.ErrFenced)
 	wantIs(t, <-fenced, ship.ErrFenced)
 	wantIs(t, a.Close(ctx), ship.ErrFenced)
@@ -274,7 +284,7 @@ func TestSecondShipperFencesTheFirst(t *testing.T) {
 	h.put()
 	h.shipped(d)
 	close(wake)
-	<-c.Ended()
+	h.ends(c)
 	wantIs(t, c.Err(), ship.ErrFenced)
 	h.put()
 	ok(t, d.Close(ctx))

@@ -173,8 +173,8 @@ func (s *survey) link(ctx context.Context, known headers) error {
 	slices.SortFunc(spans, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.slot, b.slot), cmp.Compare(b.last, a.last))
 	})
-	var bad []error // since the last good object
-	end := uint64(0)
+	var bad []error                   // since the last good object
+	end, lost := uint64(0), uint64(0) // slots: the last of the chain, and of a damaged object
 	for _, sp := range spans {
 		if sp.last <= end {
 			s.stray = append(s.stray, stray{sp.info.Name, s.chain[len(s.chain)-1].name})
@@ -186,7 +186,7 @@ func (s *survey) link(ctx context.Context, known headers) error {
 		}
 		switch {
 		case errors.Is(err, corrupt.ErrCorrupt):
-			bad = append(bad, err)
+			bad, lost = append(bad, err), sp.last
 			continue
 		case errors.Is(err, errNotExist): // removed meanwhile
 			continue
@@ -205,6 +205,8 @@ func (s *survey) link(ctx context.Context, known headers) error {
 			} else {
 				o.follows = h.from == before.seq && h.fromHistory == before.history
 			}
+		} else if lost > 0 && h.prev == lost {
+			s.damage = append(s.damage, bad...)
 		}
 		s.chain, bad, end = append(s.chain, o), nil, sp.last
 	}

@@ -1,0 +1,119 @@
+package ship_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/ship"
+	"github.com/kstonedb/kstone/engine/ship/shiptest"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// flipped is a destination with one byte of an object changed, or without the object.
+type flipped struct {
+	ship.Destination
+	name string
+	off  int64 // -1: the object is missing
+}
+
+func (f *flipped) Get(ctx context.Context, name string, off, n int64) (io.ReadCloser, error) {
+	r, err := f.Destination.Get(ctx, name, off, n)
+	if err != nil || name != f.name {
+		return r, err
+	}
+	b, err := io.ReadAll(r)
+	if i := f.off - off; i >= 0 && i < int64(len(b)) {
+		b[i] ^= 0x10
+	}
+	return io.NopCloser(bytes.NewReader(b)), errors.Join(err, r.Close())
+}
+
+func (f *flipped) List(ctx context.Context, prefix string) ([]ship.Info, error) {
+	infos, err := f.Destination.List(ctx, prefix)
+	return slices.DeleteFunc(infos, func(i ship.Info) bool {
+		return f.off < 0 && i.Name == f.name
+	}), err
+}
+
+func (f *flipped) Head(ctx context.Context, name string) (ship.Info, error) {
+	if f.off < 0 && name == f.name {
+		return ship.Info{}, fmt.Errorf("head %s: %w", name, io.ErrUnexpectedEOF)
+	}
+	return f.Destination.Head(ctx, name)
+}
+
+// A byte of an object is changed, anywhere, or the object is lost. Then restore returns an error,
+// or what it restores is what the commit made, and List says what is wrong if less is restorable.
+//
+// Promise (shipping): Changed bytes and lost objects of a destination make errors, or are said by
+// List, and never another state than one of the database.
+func TestDamagedObjects(t *testing.T) {
+	h := newHarbor(t)
+	for i := range 40 {
+		h.last++
+		ok(t, h.db.Put(engine.Key{PK: fmt.Append(nil, i)}, bytes.Repeat([]byte("v"), 500)))
+	}
+	s := h.start(ship.Options{BaseEvery: time.Millisecond})
+	h.shipped(s)
+	states := map[uint64]map[string]string{h.last: shiptest.Items(t, h.db)}
+	for i := range 6 {
+		h.put()
+		h.shipped(s)
+		states[h.last] = shiptest.Items(t, h.db)
+		if i == 3 {
+			h.now.Add(10)
+			ok(t, s.Round(ctx)) // another base
+		}
+	}
+	ok(t, s.Close(ctx))
+	whole := h.contents()
+	var all []ship.Info
+	for _, prefix := range []string{"base/", "log/", "sst/"} {
+		infos, err := h.dest.List(ctx, prefix)
+		ok(t, err)
+		all = append(all, infos...)
+	}
+	noticed, harmless := 0, 0
+	for i, info := range all {
+		step := max(1, info.SizeBytes/7)
+		if i%10 > 0 && info.Name[:3] == "sst" { // all are alike
+			step = info.SizeBytes
+		}
+		for off := int64(-1); off < info.SizeBytes; off += step {
+			d := &flipped{h.dest, info.Name, off}
+			c, err := ship.List(ctx, d)
+			if err == nil && len(c.Damage) == 0 && off >= 0 && c.Objects < whole.Objects {
+				t.Errorf("byte %d of %s is changed, less is restorable, and List is content", off,
+					info.Name)
+			}
+			fsys := vfs.NewMem()
+			at, err := ship.RestoreOn(ctx, d, fsys, "db", nil)
+			if err != nil {
+				noticed++
+				if _, serr := fsys.Stat("db"); serr == nil {
+					t.Errorf("%s, byte %d: a database is there after %v", info.Name, off, err)
+				}
+				continue
+			}
+			harmless++
+			db := openOn(t, fsys, engine.Options{MustExist: true})
+			if got := shiptest.Items(t, db); !maps.Equal(got, states[at.Version]) {
+				t.Errorf("%s, byte %d: version %d is restored with %d items", info.Name, off,
+					at.Version, len(got))
+			}
+			ok(t, db.Close())
+		}
+	}
+	t.Logf("%d changes noticed, %d harmless", noticed, harmless)
+	if noticed < len(all)/2 || harmless == 0 {
+		t.Errorf("%d changes noticed, %d harmless", noticed, harmless)
+	}
+}
