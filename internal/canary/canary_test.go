@@ -19,6 +19,8 @@ import (
 // without it only that they can be is checked.
 const canaryEnv = "KSTONE_CANARY"
 
+func init() { bugs = append(bugs, shipBugs...) }
+
 // root is the module's directory.
 const root = "../.."
 

@@ -1,0 +1,129 @@
+package canary_test
+
+// shipBugs are planted in what copies a database to another place.
+var shipBugs = []bug{
+	{
+		"what is reported as shipped is there: an object is not looked for after it was put",
+		[]edit{{
+			"engine/ship/log.go", "	return s.checkPut(ctx, name, int64(len(content)))\n",
+			"	return nil\n",
+		}},
+		"./engine/ship", "TestShipUnderFaults",
+	},
+	{
+		"an object follows the one before: a put that fails is taken for one",
+		[]edit{{"engine/ship/log.go", "	case err == nil:\n		s.advance(h)\n",
+			"	default:\n		s.advance(h)\n"}},
+		"./engine/ship", "TestShipUnderFaults",
+	},
+	{
+		"what is shipped is durable: the log is not synced first",
+		[]edit{{
+			"engine/ship/log.go", "	if err := s.src.Log.Sync(last); err != nil {",
+			"	" + noError,
+		}},
+		"./engine/ship", "TestShipUnderFaults",
+	},
+	{
+		"a second shipper fences the first: its epoch is not looked at",
+		[]edit{{"engine/ship/log.go", "	case err == nil:\n		return ErrFenced\n", ""}},
+		"./engine/ship", "TestSecondShipperFencesTheFirst",
+	},
+	{
+		"a second shipper fences the first: its object is taken for one before a gap",
+		[]edit{{
+			"engine/ship/log.go", "	case h.epoch > s.epoch:\n		return ErrFenced\n", "",
+		}},
+		"./engine/ship", "TestSecondShipperFencesTheFirst",
+	},
+	{
+		"another history is refused: a shipper goes on without a look at its own",
+		[]edit{{
+			"engine/ship/shipper.go", "	err := s.src.History.Check(e.position())\n",
+			"	err := error(nil)\n",
+		}},
+		"./engine/ship", "TestOtherHistoriesAreRefused",
+	},
+	{
+		"damage at the destination is found: a file of a base is not compared with its hash",
+		[]edit{
+			{
+				"engine/ship/restore.go", "	if got := [32]byte(sum.Sum(nil)); got != f.sum {",
+				"	if got := [32]byte(sum.Sum(nil)); n != f.size {",
+			},
+		},
+		"./engine/ship", "TestDamagedObjects",
+	},
+	{
+		"a restore has no gap: objects that do not follow each other are one range",
+		[]edit{
+			{
+				"engine/ship/survey.go",
+				"	for n < len(s.chain) && s.chain[n].follows {\n",
+				"	for n < len(s.chain) {\n",
+			},
+			{"engine/ship/restore.go", "e.seq > last+1:", "e.seq > last+1<<40:"},
+		},
+		"./engine/ship", "TestGap",
+	},
+	{
+		"a merge keeps every commit: it leaves an object out",
+		[]edit{{
+			"engine/ship/upkeep.go", "		body = append(body, b...)\n",
+			"		if i != 1 {\n			body = append(body, b...)\n		}\n",
+		}},
+		"./engine/ship", "TestLitestream771RetentionRemovesWhatIsNeeded",
+	},
+	{
+		"retention keeps what moments need: the base before them goes",
+		[]edit{{
+			"engine/ship/upkeep.go", "				oldest = i\n",
+			"				oldest = min(i+1, len(found.bases)-1)\n",
+		}},
+		"./engine/ship", "TestLitestream771RetentionRemovesWhatIsNeeded",
+	},
+	{
+		"retention keeps what moments need: the log up to the last base goes",
+		[]edit{{
+			"engine/ship/upkeep.go", "		first = min(first, kept[i].slot)\n",
+			"		first = max(first, kept[i].slot)\n",
+		}},
+		"./engine/ship", "TestLitestream771RetentionRemovesWhatIsNeeded",
+	},
+	{
+		"retention keeps what moments need: SSTs of the last base alone stay",
+		[]edit{{
+			"engine/ship/upkeep.go", "s.removeSSTs(ctx, kept)", "s.removeSSTs(ctx, kept[len(kept)-1:])",
+		}},
+		"./engine/ship", "TestLitestream771RetentionRemovesWhatIsNeeded",
+	},
+	{
+		"a restore to a time has nothing later: it has the next moment",
+		[]edit{{
+			"engine/ship/restore.go", "e.kind == entryMoment && at <= ms &&",
+			"e.kind == entryMoment && at <= ms+999 &&",
+		}},
+		"./engine/ship", "TestRestoreToATime",
+	},
+	{
+		"silence is an error: a shipper that has shipped once is never late",
+		[]edit{{
+			"engine/ship/alarm.go", "	if now().Sub(since) > 2*interval {",
+			"	if success.IsZero() && now().Sub(since) > 2*interval {",
+		}},
+		"./engine/ship", "TestLitestream1083StopsWithoutAnError",
+	},
+	{
+		"a follower has no commits of its own: it does not look",
+		[]edit{{"engine/ship/follow.go", "	if from != f.last {\n", "	if from < f.last {\n"}},
+		"./engine/ship", "TestFollow",
+	},
+	{
+		"a follower replaces no commits of others: it does not look at its mark",
+		[]edit{{
+			"engine/ship/rebase.go", "c.Position.Version == uint64(last)+1 {",
+			"c.Position.Version > 0 {",
+		}},
+		"./engine/ship", "TestFollowerBeginsAgain",
+	},
+}
