@@ -93,7 +93,8 @@ var shipBugs = []bug{
 	{
 		"retention keeps what moments need: SSTs of the last base alone stay",
 		[]edit{{
-			"engine/ship/upkeep.go", "s.removeSSTs(ctx, kept)", "s.removeSSTs(ctx, kept[len(kept)-1:])",
+			"engine/ship/upkeep.go", "s.removeSSTs(ctx, kept)",
+			"s.removeSSTs(ctx, kept[len(kept)-1:])",
 		}},
 		"./engine/ship", "TestLitestream771RetentionRemovesWhatIsNeeded",
 	},

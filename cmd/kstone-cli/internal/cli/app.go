@@ -141,15 +141,23 @@ func (a *App) WithDB(path string, m Mode, fn func(*Database) error) error {
 	if a.Open == nil && IsURL(path) {
 		return engineOnly(path)
 	}
-	return a.with(path, m, fn)
+	return a.with(path, m, nil, fn)
 }
 
-// with is WithDB of directories and URLs.
-func (a *App) with(path string, m Mode, fn func(*Database) error) (err error) {
+// WithOptions is WithDB with options of the engine, unless the database is that of the shell.
+func (a *App) WithOptions(path string, m Mode, o *engine.Options, fn func(*Database) error) error {
+	if a.Open != nil || IsURL(path) {
+		return a.WithDB(path, m, fn)
+	}
+	return a.with(path, m, o, fn)
+}
+
+// with is WithOptions of directories and URLs.
+func (a *App) with(path string, m Mode, o *engine.Options, fn func(*Database) error) (err error) {
 	if a.Open != nil {
 		return fn(a.Open)
 	}
-	d, err := a.OpenDB(path, m, nil)
+	d, err := a.OpenDB(path, m, o)
 	if err != nil {
 		return err
 	}
@@ -159,7 +167,7 @@ func (a *App) with(path string, m Mode, fn func(*Database) error) (err error) {
 
 // OnEither runs fn with the database in path, a directory or a URL, to look something up.
 func (a *App) OnEither(path string, fn func(*Database) error) error {
-	return a.with(path, ReadOnly, fn)
+	return a.with(path, ReadOnly, nil, fn)
 }
 
 // OpenDB opens a database, in a directory or by URL. Options of the engine other than those of the

@@ -35,17 +35,20 @@ const shellTxAge = time.Hour
 // WithTables runs fn with the tables of a database, in a directory or by URL: see WithDB. What
 // takes a while shows how far it is.
 func (a *App) WithTables(ctx context.Context, path string, m Mode, fn func(*Tables) error) error {
-	return a.with(path, m, func(d *Database) error {
+	return a.with(path, m, nil, func(d *Database) error {
 		t, err := a.OpenTables(ctx, d)
 		if err != nil {
 			return err
 		}
-		defer t.done()
+		defer t.Done()
 		return fn(t)
 	})
 }
 
-// OpenTables opens the tables of a database, which stay open with it.
+// Done lets go of what is shown, and of tables of the past.
+func (t *Tables) Done() { t.done() }
+
+// OpenTables opens the tables of a database, which stay open with it; those of App.AsOf until Done.
 func (a *App) OpenTables(ctx context.Context, d *Database) (*Tables, error) {
 	if a.AsOf != "" {
 		return a.pastTables(ctx, d)

@@ -31,6 +31,7 @@ type changesFlags struct {
 	from     string
 	consumer string
 	before   bool
+	visible  bool
 	follow   bool
 	once     bool
 }
@@ -44,7 +45,8 @@ func changesCommand(a *cli.App) *cobra.Command {
 		Long: `Print what commits have changed, a JSON object per line: puts and deletes of items
 and rows, and new definitions of tables. It follows further commits until it is stopped,
 also those of a program that has the database open, unless --no-follow is given. The
-setting retain-bytes must be chosen. --before needs retain-versions.
+setting retain-bytes must be chosen. --before needs retain-versions; without it, rows from
+before a new definition of their table are read by the present one.
 
 "next" is the position after the change: with --from it goes on there. Without --from it
 begins with the oldest change that is retained. A consumer keeps its position in the
@@ -65,6 +67,7 @@ database open then.`,
 	flags.StringVar(&f.consumer, "consumer", "", "go on where the consumer `NAME` was, which is "+
 		"made if there is none")
 	flags.BoolVar(&f.before, "before", false, "also what was there before, where that is kept")
+	flags.BoolVar(&f.visible, "visible", false, "also commits that a power cut may take back")
 	flags.BoolVar(&f.follow, "follow", true, "wait for further commits")
 	flags.BoolVar(&f.once, "no-follow", false, "end with the newest commit")
 	a.InputFlag(cmd, cli.InputFormHelp)
@@ -84,9 +87,8 @@ database open then.`,
 		if f.consumer != "" {
 			m = cli.ReadWrite
 		}
-		err := a.WithDB(path, m, func(d *cli.Database) error {
-			return f.run(cmd.Context(), a, d)
-		})
+		err := a.WithOptions(path, m, &engine.Options{Visible: f.visible},
+			func(d *cli.Database) error { return f.run(cmd.Context(), a, d) })
 		if f.consumer != "" && errors.Is(err, engine.ErrLocked) {
 			err = cli.Advise(err, "without --consumer it follows beside that program: --from goes "+
 				"on at the position that \"next\" says")
@@ -161,10 +163,10 @@ func oldest(db *engine.DB) (p engine.Position, err error) {
 func (f *changesFlags) each(ctx context.Context, a *cli.App, d *cli.Database,
 	from engine.Position, consumer *engine.Consumer, fn func(*local.TableChange) error) error {
 	o := local.ChangesOptions{Tables: f.tables, Items: len(f.tables) == 0, Before: f.before,
-		Stop: f.once || !f.follow, Consumer: consumer}
+		Visible: f.visible, Stop: f.once || !f.follow, Consumer: consumer}
 	all := local.Changes(ctx, d.DB, from, &o)
 	if f.pk != "" || f.prefix != "" {
-		items := &engine.ChangesOptions{Before: o.Before, Stop: o.Stop}
+		items := &engine.ChangesOptions{Before: o.Before, Visible: o.Visible, Stop: o.Stop}
 		if err := f.selectKeys(a, d.Schema, items); err != nil {
 			return err
 		}

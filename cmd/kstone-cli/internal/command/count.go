@@ -40,6 +40,7 @@ counted apart, on standard error, or with --internal as items; --table counts ro
 	f.where.add(cmd)
 	f.table.add(a, cmd)
 	a.InternalFlag(cmd, &f.internal)
+	a.AsOfFlag(cmd)
 	cli.Before(cmd, func() error {
 		return f.table.alone(cmd, "pk-prefix", "from", "to", "internal")
 	})
@@ -90,6 +91,11 @@ func count(ctx context.Context, a *cli.App, d *cli.Database, args []string, f *c
 	if err != nil {
 		return err
 	}
+	snap, err := a.Snapshot(d)
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
 	var n int64
 	others := &cli.Tally{}
 	if len(args) == 1 {
@@ -98,11 +104,11 @@ func count(ctx context.Context, a *cli.App, d *cli.Database, args []string, f *c
 			return err
 		}
 		q.Filter = condition.and(q.Filter)
-		if n, err = d.Count(ctx, q); err != nil {
+		if n, err = snap.Count(ctx, q); err != nil {
 			return err
 		}
 	} else {
-		if others.Owners, err = overview.OwnersOf(ctx, d.DB); err != nil {
+		if others.Owners, err = ownersAt(ctx, a, d); err != nil {
 			return err
 		}
 		sc := engine.Scan{Unordered: true}
@@ -114,7 +120,7 @@ func count(ctx context.Context, a *cli.App, d *cli.Database, args []string, f *c
 			keep = others.Outer()
 		}
 		keep = condition.and(keep)
-		items := cli.Followed(a, "counting", int64(d.Metrics().Total.Records), d.Scan(ctx, sc))
+		items := cli.Followed(a, "counting", int64(d.Metrics().Total.Records), snap.Scan(ctx, sc))
 		for item, err := range items {
 			if err != nil {
 				return err
@@ -133,4 +139,17 @@ func count(ctx context.Context, a *cli.App, d *cli.Database, args []string, f *c
 		others.Write(a.Err)
 	}
 	return nil
+}
+
+// ownersAt returns what the tables have, of the present or of App.AsOf.
+func ownersAt(ctx context.Context, a *cli.App, d *cli.Database) (*overview.Owners, error) {
+	if a.AsOf == "" {
+		return overview.OwnersOf(ctx, d.DB)
+	}
+	t, err := a.OpenTables(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Done()
+	return overview.OwnersIn(t.DB), nil
 }

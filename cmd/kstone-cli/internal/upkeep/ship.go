@@ -122,6 +122,9 @@ func restore(ctx context.Context, a *cli.App, from, to string, target ship.Targe
 			for _, r := range c.Ranges {
 				fmt.Fprintf(a.Err, "restorable: %s\n", r)
 			}
+			for _, err := range c.Damage {
+				fmt.Fprintf(a.Err, "damage: %v\n", err)
+			}
 			fmt.Fprintf(a.Err, "restoring %s\n", at)
 		},
 		Progress: func(p ship.RestoreProgress) { set(p.Bytes, p.BytesTotal) },
