@@ -90,6 +90,9 @@ func (p *program) step() error {
 		w.commit()
 		w.put(p.key(), base.KindPutTTL, -1-int64(p.byte()), p.value())
 	case 8:
+		if err := w.bounds(p.key()); err != nil {
+			return err
+		}
 		return w.get(p.key(), p.snap())
 	case 9:
 		w.snapshot()
@@ -130,6 +133,11 @@ func (p *program) run() error {
 	}
 	if err := w.freeze(); err != nil {
 		return err
+	}
+	for _, key := range []string{"", "tenant01/", "tenant01/order-0005", "zz"} {
+		if err := w.bounds([]byte(key)); err != nil {
+			return err
+		}
 	}
 	for _, c := range w.cursors { // cursors that were on their way go on without the lock
 		for i := range 6 {

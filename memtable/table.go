@@ -57,7 +57,8 @@ type Table struct {
 	tree    *btree.BTreeG[item] // nil until an ordered read, and after flatten
 	prefix  []byte
 	probe   []byte // key of item{node: 0} during one walk of the tree
-	adaptAt int    // number of keys at which to check the prefix, 0 for never
+	bound   bound
+	adaptAt int // number of keys at which to check the prefix, 0 for never
 
 	// Guarded by mu; immutable once frozen.
 	arena      arena

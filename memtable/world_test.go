@@ -106,6 +106,26 @@ func (w *world) get(key []byte, snap base.SeqNum) error {
 	return w.getBatch(key, snap)
 }
 
+// bounds looks for the neighbours of a key.
+func (w *world) bounds(key []byte) error {
+	var next, last *string
+	for k := range w.model {
+		switch {
+		case k >= string(key) && (next == nil || k < *next):
+			next = &k
+		case k < string(key) && (last == nil || k > *last):
+			last = &k
+		}
+	}
+	for reverse, want := range map[bool]*string{false: next, true: last} {
+		got, ok := w.tab.Bound([]byte("dst"), key, reverse)
+		if ok != (want != nil) || ok && string(got) != "dst"+*want {
+			return fmt.Errorf("bound of %q, reverse %v: got %q, %v", key, reverse, got, ok)
+		}
+	}
+	return nil
+}
+
 // getBatch looks a key up with others, and without.
 func (w *world) getBatch(key []byte, snap base.SeqNum) error {
 	var ls []base.Lookup

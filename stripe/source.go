@@ -44,14 +44,16 @@ type source struct {
 	files   runSource
 }
 
-// tableSource reads a memtable.
+// tableSource reads a memtable. Why its cursor is made for the first row, as that of a run: a
+// merge of many sources may need rows of a few of them only.
 type tableSource struct {
 	of     *memtable.Table
+	snap   base.SeqNum
 	cursor *memtable.Cursor
+	inUse  bool // the cursor is
 }
 
-// runSource reads the files [lo, hi) of a run. Why its cursor is made for the first row: a
-// merge of many sources may need rows of a few of them only.
+// runSource reads the files [lo, hi) of a run.
 type runSource struct {
 	of     *Run
 	lo, hi int
@@ -61,6 +63,10 @@ type runSource struct {
 	prunes bool // the pruner is used
 	pruner pruner
 
+	// edge, if not nil, is the first key of the files (reversed: the last), where reading begins
+	// at or before it. It is set if little may be read.
+	edge []byte
+
 	near     int // the file in which approach looks for the first row
 	nearing  bool
 	reading  bool // rows come from what approach has found, not from the cursor
@@ -68,25 +74,21 @@ type runSource struct {
 }
 
 func (s *source) initTable(t *memtable.Table, snap base.SeqNum) {
-	m := &s.memory
-	if m.cursor == nil {
-		m.cursor = new(memtable.Cursor)
-	}
-	m.of, s.inTable = t, true
-	t.InitCursor(m.cursor, snap)
+	s.memory.of, s.memory.snap, s.inTable = t, snap, true
 }
 
 func (s *source) initRun(r *Run, lo, hi int, snap base.SeqNum) {
 	f := &s.files
 	f.of, f.lo, f.hi, f.snap = r, lo, hi, snap
-	s.inTable = false
+	if s.inTable = false; s.bounds.Lazy {
+		f.edge = s.bounds.edge(r.Files[lo].Meta.Smallest, r.Files[hi-1].Meta.Largest)
+	}
 }
 
 // release lets go of everything but memory.
 func (s *source) release() {
 	if s.inTable {
-		s.memory.of = nil
-		s.memory.cursor.Release()
+		s.memory.release()
 	} else {
 		s.files.release()
 	}
@@ -100,6 +102,25 @@ func (s *source) release() {
 	s.ctx, s.done = nil, nil
 }
 
+func (m *tableSource) release() {
+	if m.inUse {
+		m.cursor.Release()
+	}
+	m.of, m.inUse = nil, false
+}
+
+// open returns the cursor.
+func (m *tableSource) open() *memtable.Cursor {
+	if !m.inUse {
+		if m.cursor == nil {
+			m.cursor = new(memtable.Cursor)
+		}
+		m.of.InitCursor(m.cursor, m.snap)
+		m.inUse = true
+	}
+	return m.cursor
+}
+
 func (f *runSource) release() {
 	if f.inUse {
 		f.cursor.release()
@@ -107,7 +128,7 @@ func (f *runSource) release() {
 	if f.nearing {
 		f.arrive()
 	}
-	f.of, f.inUse, f.reading = nil, false, false
+	f.of, f.inUse, f.reading, f.edge = nil, false, false, nil
 	if f.prunes {
 		f.prunes, f.pruner = false, pruner{}
 	}
@@ -165,7 +186,7 @@ func approach(sources []*source) {
 // depart takes the first step of an approach. It reports false if there is none to take.
 func (s *source) depart() bool {
 	f, key := &s.files, s.bounds.first()
-	if s.inTable || len(key) == 0 {
+	if s.inTable || len(key) == 0 || f.edge != nil {
 		return false
 	}
 	f.near = f.of.fileFor(f.lo, f.hi, key, s.bounds.Reverse)
@@ -177,21 +198,44 @@ func (s *source) depart() bool {
 	return f.nearing
 }
 
-// Bound implements merge.Seeker. The bound is known if approach has found one, and inside of
-// the bounds of the source.
+// Bound implements merge.Seeker. The bound is known if the source has not been opened and its
+// first key is at hand, or if approach has found one, and inside of the bounds of the source.
 func (s *source) Bound(dst []byte) (key []byte, known, empty bool) {
-	if s.inTable || !s.files.nearing || s.opened && s.ended {
-		return dst, false, false
-	}
 	from, b := len(dst), s.bounds
-	if dst, known = s.files.approach.Bound(dst, b.Reverse); !known {
-		return dst[:from], false, false
+	switch {
+	case s.opened && (s.ended || s.inTable):
+		return dst, false, false
+	case s.inTable:
+		if dst, known = s.memory.of.Bound(dst, b.first(), b.Reverse); !known {
+			return dst, true, true
+		}
+	case s.files.nearing:
+		if dst, known = s.files.approach.Bound(dst, b.Reverse); !known {
+			return dst[:from], false, false
+		}
+	default:
+		if s.opened || s.files.edge == nil {
+			return dst, false, false
+		}
+		dst = append(dst, s.files.edge...)
 	}
 	// Why not the end of the bounds itself: if it is that of a partition, it lies outside.
 	if b.Reverse && b.Hi != nil && bytes.Compare(dst[from:], b.Hi) >= 0 {
 		return dst[:from], false, false
 	}
 	return dst, true, b.passed(dst[from:])
+}
+
+// edge returns the end of keys from first to last at which reading begins, or nil if that is
+// after it.
+func (b *Bounds) edge(first, last []byte) []byte {
+	switch {
+	case !b.Reverse && bytes.Compare(first, b.Lo) >= 0:
+		return first
+	case b.Reverse && (b.Hi == nil || bytes.Compare(last, b.Hi) < 0):
+		return last
+	}
+	return nil
 }
 
 // first returns the bound at which reading begins, or nil.
@@ -249,7 +293,7 @@ func (s *source) Err() error {
 
 func (s *source) cursor() rowCursor {
 	if s.inTable {
-		return s.memory.cursor
+		return s.memory.open()
 	}
 	return s.files.open(s.bounds.ReadAheadBytes)
 }
