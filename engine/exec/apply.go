@@ -108,6 +108,7 @@ func (a *applied) Apply(args []expr.Value) (expr.Value, error) {
 	a.plan.Runs++
 	key := string(a.key)
 	v, err := a.run(a.plan.Params(args))
+	err = atSubquery(a.plan.Pos, err)
 	if err == nil {
 		m.keep(a.shared, key, v)
 	}

@@ -3,6 +3,8 @@ package exec
 import (
 	"errors"
 	"fmt"
+
+	"github.com/kstonedb/kstone/engine/expr"
 )
 
 // ErrMemory is matched by *MemoryError.
@@ -49,6 +51,14 @@ var ErrDangling = errors.New("exec: an index entry has no row")
 // ErrManyRows is returned if a scalar subquery has more than one row.
 var ErrManyRows = errors.New("exec: a subquery that stands for a value returned more " +
 	"than one row; LIMIT 1 takes the first")
+
+// atSubquery gives ErrManyRows the place of the subquery, if it is known.
+func atSubquery(pos int, err error) error {
+	if err != ErrManyRows || pos == 0 {
+		return err
+	}
+	return &expr.CallError{Pos: pos, Err: err}
+}
 
 // errNoProbe means that a plan is not one that package plan makes.
 var errNoProbe = errors.New("exec: the right side of a lookup join is no probe")

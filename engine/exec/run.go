@@ -246,6 +246,7 @@ func resolve(ctx context.Context, reader store.Reader, p *plan.Plan, o Options,
 		}
 		s.Plan = resolved
 		values[i], err = r.value(s.Kind, s.Most, op)
+		err = atSubquery(s.Pos, err)
 		if errors.Is(err, errManyValues) {
 			joined, err := p.Joined()
 			if err != nil {

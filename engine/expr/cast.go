@@ -105,7 +105,7 @@ func typeOfCast(e Cast, arg typed) (Type, error) {
 		return Type{}, mistyped(e, "%s is a row, not a value", arg)
 	}
 	if !e.To.takes(arg.Kind) {
-		return Type{}, mistyped(e, "%s is %s, which is never %s", arg, kindText(arg.Kind), e.To)
+		return Type{}, mistyped(e, "%s is %s, which is never %s", arg, arg.Kind.Phrase(), e.To)
 	}
 	return Type{Kind: e.To.Kind}, nil
 }

@@ -37,7 +37,8 @@ func CheckTypes(e Expr, column func(Column) Type) (Type, error) {
 }
 
 // TypeOf checks the operands of one expression, whose types are given in the order of Children,
-// and returns the type of the expression. It knows functions, CAST, CASE and IS DISTINCT FROM.
+// and returns the type of the expression. It knows functions, CAST, CASE, IS DISTINCT FROM
+// and CONTAINS.
 func TypeOf(e Expr, operands []Type) (Type, error) {
 	args := make([]typed, len(operands))
 	for i, child := range Children(e) {
@@ -45,6 +46,9 @@ func TypeOf(e Expr, operands []Type) (Type, error) {
 			return Type{}, mistyped(e, "%s is a row, not a value", child)
 		}
 		args[i] = typed{Expr: child, Type: operands[i]}
+		if len(Children(child)) == 0 {
+			args[i].elements = elementsOf(child, operands[i], nil)
+		}
 	}
 	switch e := e.(type) {
 	case Func:
@@ -55,6 +59,8 @@ func TypeOf(e Expr, operands []Type) (Type, error) {
 		return typeOfCase(e, args)
 	case IsDistinct:
 		return Type{Kind: KindBool}, checkDistinct(e, args)
+	case Contains:
+		return Type{Kind: KindBool}, checkContains(e, args[0], args[1])
 	}
 	return Type{}, nil
 }
@@ -162,24 +168,11 @@ func mistyped(at Expr, format string, a ...any) error {
 	return &TypeError{at, fmt.Sprintf(format, a...)}
 }
 
-// kindText is a kind in words.
-func kindText(k Kind) string {
-	switch k.class() {
-	case KindBool:
-		return "a bool"
-	case KindInt:
-		return "a number"
-	case KindString:
-		return "a text"
-	}
-	return "of type " + k.String()
-}
-
 // wantKinds checks that operands are of one of some kinds, KindInt being that of all numbers.
 func wantKinds(at Expr, args []typed, what string, kinds ...Kind) error {
 	for _, a := range args {
 		if a.Kind != KindNull && !slices.Contains(kinds, a.Kind.class()) {
-			return mistyped(at, "%s is %s, not %s", a, kindText(a.Kind), what)
+			return mistyped(at, "%s is %s, not %s", a, a.Kind.Phrase(), what)
 		}
 	}
 	return nil
@@ -210,6 +203,12 @@ func checkCondition(e Expr, args []typed) error {
 // wantComparable checks that an operand, or a row, can be compared with others.
 func wantComparable(at Expr, x typed, others ...typed) error {
 	for _, y := range others {
+		switch y.Expr.(type) {
+		case Subquery, Apply:
+			if len(x.items) > 0 {
+				continue // its columns are not known here
+			}
+		}
 		if len(x.items) != len(y.items) {
 			return mistyped(at, "%s cannot be compared with %s", x, y)
 		}
@@ -219,8 +218,8 @@ func wantComparable(at Expr, x typed, others ...typed) error {
 			}
 		}
 		if !mayCompare(x.Kind, y.Kind) {
-			return mistyped(at, "%s is %s and %s is %s: they cannot be compared", x,
-				kindText(x.Kind), y, kindText(y.Kind))
+			return mistyped(at, "%s (%s) and %s (%s) cannot be compared", x,
+				x.Kind.Phrase(), y, y.Kind.Phrase())
 		}
 	}
 	return nil
@@ -232,8 +231,8 @@ func checkContains(e Contains, list, item typed) error {
 	}
 	for _, k := range list.elements {
 		if !mayCompare(k, item.Kind) {
-			return mistyped(e, "an element of %s is %s and %s is %s: they cannot be compared", list,
-				kindText(k), item, kindText(item.Kind))
+			return mistyped(e, "an element of %s (%s) and %s (%s) cannot be compared", list,
+				k.Phrase(), item, item.Kind.Phrase())
 		}
 	}
 	return nil
@@ -270,8 +269,8 @@ func typeOfCoalesce(e Expr, args []typed) (Type, error) {
 	out := known[0].Type
 	for _, a := range known[1:] {
 		if !mayCompare(out.Kind, a.Kind) {
-			return Type{}, mistyped(e, "%s is %s and %s is %s", known[0], kindText(out.Kind), a,
-				kindText(a.Kind))
+			return Type{}, mistyped(e, "%s is %s and %s is %s", known[0], out.Kind.Phrase(), a,
+				a.Kind.Phrase())
 		}
 		if a.Element != out.Element {
 			out.Element = KindNull

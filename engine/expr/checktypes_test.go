@@ -265,8 +265,8 @@ func TestCheckTypesLooksAtOperandsOnce(t *testing.T) {
 	for range (expr.MaxDepth - 2) / 2 {
 		sum = expr.Arith{Op: expr.Add, L: sum, R: i}
 		choice = expr.Func{Name: "coalesce", Args: []expr.Expr{i, choice}}
-		compared = expr.Func{Name: "nullif", Args: []expr.Expr{i,
-			expr.In{X: compared, List: []expr.Expr{i, i}}}}
+		compared = expr.Case{Whens: []expr.When{
+			{If: expr.In{X: compared, List: []expr.Expr{i, i}}, Then: i}}, Else: expr.Const{}}
 	}
 	for _, e := range []expr.Expr{sum, choice, compared} {
 		if typ, err := expr.CheckTypes(e, typeOfColumn); err != nil || typ.Kind != expr.KindInt {

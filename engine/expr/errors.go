@@ -33,6 +33,6 @@ func placed(pos int, err error) error {
 }
 
 func incomparable(a, b Value) error {
-	return fmt.Errorf("%w: %s of type %s cannot be compared with %s of type %s",
-		ErrType, a, a.kind, b, b.kind)
+	return fmt.Errorf("%w: %s (%s) and %s (%s) cannot be compared", ErrType, a,
+		a.kind.Phrase(), b, b.kind.Phrase())
 }

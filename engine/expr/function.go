@@ -151,6 +151,11 @@ func typeOfCall(e Func, args []typed) (Type, error) {
 			return Type{}, err
 		}
 	}
+	if e.Name == "nullif" {
+		if err := wantComparable(e, args[0], args[1]); err != nil {
+			return Type{}, err
+		}
+	}
 	switch f.result {
 	case 't':
 		return Type{Kind: KindString}, nil
@@ -344,7 +349,7 @@ func checkShard(e Func, args []typed) error {
 		return nil
 	}
 	if _, err := Bucket(spec, sample); err != nil {
-		return mistyped(e, "%s is %s, which has no bucket", value, kindText(value.Kind))
+		return mistyped(e, "%s is %s, which has no bucket", value, value.Kind.Phrase())
 	}
 	return nil
 }

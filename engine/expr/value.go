@@ -44,6 +44,20 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
+// phrases are the kinds in messages.
+var phrases = [...]string{KindNull: "NULL", KindBool: "a bool", KindInt: "a number",
+	KindUint: "a number", KindFloat: "a number", KindString: "a text", KindBytes: "bytes",
+	KindTime: "a time", KindUUID: "a UUID", KindDecimal: "a number", KindIP: "an address",
+	KindIPPrefix: "an address prefix", KindList: "a list"}
+
+// Phrase returns the kind in the words of messages, for example "a text".
+func (k Kind) Phrase() string {
+	if int(k) < len(phrases) {
+		return phrases[k]
+	}
+	return k.String()
+}
+
 // Numeric reports whether values of the kind are numbers.
 func (k Kind) Numeric() bool {
 	return k == KindInt || k == KindUint || k == KindFloat || k == KindDecimal

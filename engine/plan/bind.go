@@ -88,8 +88,8 @@ func (q *query) resolveDerived(r *relation, queries []*Select) error {
 		for j, o := range inner.outputs {
 			a, b := kindOf(r.sub.query, first[j].Expr), kindOf(inner, o.Expr)
 			if a != b && a != expr.KindNull && b != expr.KindNull {
-				return queryError(0, "column %d of a set operation is a %s and a %s", j+1,
-					kindName(a), kindName(b))
+				return queryError(inner.position(o.Expr), "column %d of a set operation is %s "+
+					"and %s", j+1, a.Phrase(), b.Phrase())
 			}
 		}
 		r.sub.also = append(r.sub.also, s)
@@ -178,7 +178,8 @@ func (q *query) condition(e expr.Expr, where string) (expr.Expr, error) {
 		return nil, err
 	}
 	if k := kindOf(q, out); k != expr.KindNull && k != expr.KindBool {
-		return nil, queryError(q.position(e), "%s is no condition: %s is of type %s", where, e, k)
+		return nil, queryError(q.position(e), "%s is no condition: %s is %s", where, e,
+			k.Phrase())
 	}
 	return out, nil
 }

@@ -115,6 +115,7 @@ func (b *binder) isPending(terms []expr.Expr) (found bool) {
 // countOf evaluates LIMIT or OFFSET; def is what NULL and none mean.
 func countOf(e expr.Expr, params []expr.Value, name string, def int64) (int64, error) {
 	var v expr.Value
+	param := 0
 	switch x := e.(type) {
 	case nil:
 		return def, nil
@@ -123,7 +124,7 @@ func countOf(e expr.Expr, params []expr.Value, name string, def int64) (int64, e
 	default:
 		var err error
 		if p, ok := e.(expr.Param); ok && p.Index < len(params) {
-			v = params[p.Index]
+			v, param = params[p.Index], p.Index+1
 		} else if v, err = expr.Eval(e, nil, params); err != nil {
 			return 0, fmt.Errorf("plan: %s: %w", name, err)
 		}
@@ -133,7 +134,7 @@ func countOf(e expr.Expr, params []expr.Value, name string, def int64) (int64, e
 	}
 	n, ok := v.AsInt()
 	if !ok || n < 0 {
-		return 0, queryError(0, "%s is %s, not a whole number from 0 on", name, v)
+		return 0, aboutParam(param, "%s is %s, not a whole number from 0 on", name, v)
 	}
 	return n, nil
 }

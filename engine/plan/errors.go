@@ -13,6 +13,7 @@ var ErrCursor = errors.New("plan: invalid cursor")
 type QueryError struct {
 	// Pos is where, counted from 1, in the text the query was made from; 0 if unknown.
 	Pos     int
+	Param   int // the parameter whose value it is about, counted from 1, or 0
 	Message string
 }
 
@@ -26,6 +27,11 @@ func (e *QueryError) Error() string {
 
 func queryError(pos int, format string, args ...any) error {
 	return &QueryError{Pos: pos, Message: fmt.Sprintf(format, args...)}
+}
+
+// aboutParam is queryError for the value of a parameter, which is counted from 1.
+func aboutParam(param int, format string, args ...any) error {
+	return &QueryError{Param: param, Message: fmt.Sprintf(format, args...)}
 }
 
 // UnsupportedError names what a query asks for and the planner cannot do.

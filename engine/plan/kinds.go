@@ -53,7 +53,9 @@ func kindOf(q *query, e expr.Expr) expr.Kind {
 			return numbersAsInt(t.Kind)
 		}
 	case expr.Apply:
-		return kindOfApply(e)
+		return kindOfSubquery(e.Kind, e.Query)
+	case expr.Subquery:
+		return kindOfSubquery(e.Kind, e.Query)
 	case expr.Cmp, expr.In, expr.Between, expr.BeginsWith, expr.Like, expr.IsNull, expr.IsDistinct,
 		expr.And, expr.Or, expr.Not, expr.Contains:
 		return expr.KindBool
@@ -61,11 +63,14 @@ func kindOf(q *query, e expr.Expr) expr.Kind {
 	return expr.KindNull
 }
 
-// kindOfApply returns the kind of the value of a subquery, of a list that of its elements.
-func kindOfApply(e expr.Apply) expr.Kind {
-	s := e.Query.(*subquery)
-	if e.Kind == expr.Exists {
+// kindOfSubquery returns the kind of the value of a subquery, of a list that of its elements.
+func kindOfSubquery(kind expr.SubqueryKind, of any) expr.Kind {
+	s, ok := of.(*subquery)
+	switch {
+	case kind == expr.Exists:
 		return expr.KindBool
+	case !ok || len(s.query.outputs) != 1:
+		return expr.KindNull
 	}
 	return kindOf(s.query, s.query.outputs[0].Expr)
 }
@@ -75,9 +80,22 @@ func typesOf(q *query, e expr.Expr) []expr.Type {
 	children := expr.Children(e)
 	out := make([]expr.Type, len(children))
 	for i, c := range children {
-		out[i].Kind = kindOf(q, c)
+		if out[i].Kind = kindOf(q, c); out[i].Kind == expr.KindList {
+			out[i].Element = q.elementOf(c)
+		}
 	}
 	return out
+}
+
+// elementOf returns the kind of the elements of a column of lists.
+func (q *query) elementOf(e expr.Expr) expr.Kind {
+	c, ok := e.(expr.Column)
+	if r := q.relationOf(c.Source); ok && r != nil && r.table != nil {
+		list, _ := r.columnOf(c.Ordinal)
+		list.List = false
+		return kindOfColumn(list)
+	}
+	return expr.KindNull
 }
 
 func numbersAsInt(k expr.Kind) expr.Kind {
@@ -135,8 +153,6 @@ func (q *query) checkNode(x expr.Expr) error {
 		return q.checkText(x, x.X, x.Prefix)
 	case expr.Like:
 		return q.checkText(x, x.X, x.Pattern)
-	case expr.Contains:
-		return q.checkKind(x, expr.KindList, x.X)
 	case expr.And:
 		return q.checkKind(x, expr.KindBool, x.Terms...)
 	case expr.Or:
@@ -150,7 +166,7 @@ func (q *query) checkNode(x expr.Expr) error {
 		return q.checkKind(x, expr.KindInt, x.L, x.R)
 	case expr.IsDistinct:
 		return q.checkPair(x, x.L, x.R)
-	case expr.Func, expr.Case, expr.Cast:
+	case expr.Func, expr.Case, expr.Cast, expr.Contains:
 		return q.checkOperands(x)
 	}
 	return nil
@@ -180,22 +196,14 @@ func (q *query) checkOperands(x expr.Expr) error {
 func (q *query) checkKind(x expr.Expr, want expr.Kind, operands ...expr.Expr) error {
 	for _, o := range operands {
 		if k := kindOf(q, o); k != expr.KindNull && k != want {
-			name := want.String()
-			if want == expr.KindInt {
-				name = "a number"
+			name := want.Phrase()
+			if want == expr.KindBool {
+				name = "a condition"
 			}
-			return queryError(q.position(x), "%s: %s is of type %s, not %s", x, o,
-				kindName(k), name)
+			return queryError(q.position(x), "%s: %s is %s, not %s", x, o, k.Phrase(), name)
 		}
 	}
 	return nil
-}
-
-func kindName(k expr.Kind) string {
-	if k == expr.KindInt {
-		return "number"
-	}
-	return k.String()
 }
 
 // checkText wants texts or byte strings, both of the same kind.
@@ -203,7 +211,7 @@ func (q *query) checkText(x, a, b expr.Expr) error {
 	for _, o := range []expr.Expr{a, b} {
 		k := kindOf(q, o)
 		if k != expr.KindNull && k != expr.KindString && k != expr.KindBytes {
-			return queryError(q.position(x), "%s: %s is no text", x, o)
+			return queryError(q.position(x), "%s: %s is %s, not a text", x, o, k.Phrase())
 		}
 	}
 	return q.checkPair(x, a, b)
@@ -226,6 +234,9 @@ func (q *query) checkPair(x, l, r expr.Expr) error {
 		}
 		return nil
 	case aRow != bRow:
+		if s, ok := r.(expr.Subquery); ok && aRow {
+			return q.checkRow(x, a, s)
+		}
 		if isPlaceholder(l) || isPlaceholder(r) {
 			return nil
 		}
@@ -235,8 +246,29 @@ func (q *query) checkPair(x, l, r expr.Expr) error {
 	q.noteKind(l, k)
 	q.noteKind(r, j)
 	if j != k && j != expr.KindNull && k != expr.KindNull {
-		return queryError(q.position(x), "%s: %s (%s) and %s (%s) cannot be compared",
-			x, l, kindName(j), r, kindName(k))
+		return q.incomparable(x, l, j, r, k)
+	}
+	return nil
+}
+
+func (q *query) incomparable(x, l expr.Expr, j expr.Kind, r expr.Expr, k expr.Kind) error {
+	return queryError(q.position(x), "%s: %s (%s) and %s (%s) cannot be compared", x, l,
+		j.Phrase(), r, k.Phrase())
+}
+
+// checkRow is checkPair for a row and the rows of a subquery, whose number of columns is checked
+// elsewhere.
+func (q *query) checkRow(x expr.Expr, row expr.Row, of expr.Subquery) error {
+	s, ok := of.Query.(*subquery)
+	if !ok || len(s.query.outputs) != len(row.Items) {
+		return nil
+	}
+	for i, item := range row.Items {
+		out := s.query.outputs[i].Expr
+		j, k := kindOf(q, item), kindOf(s.query, out)
+		if j != k && j != expr.KindNull && k != expr.KindNull {
+			return q.incomparable(x, item, j, out, k)
+		}
 	}
 	return nil
 }
@@ -262,8 +294,8 @@ func (sc *scope) check(params []expr.Value) error {
 		if params[p.index].Kind() == expr.KindList && sc.listed[p.index] {
 			continue // its elements are checked when they are compared
 		}
-		return queryError(0, "parameter %d is %s and is compared with a %s", p.index+1,
-			params[p.index], kindName(p.kind))
+		return aboutParam(p.index+1, "parameter %d is %s and is compared with %s", p.index+1,
+			params[p.index], p.kind.Phrase())
 	}
 	return nil
 }

@@ -59,12 +59,14 @@ type Subplan struct {
 	Param int
 	// Most, if not 0, is how many values it may have: see Plan.Joined.
 	Most int
+	Pos  int // where it stands: see QueryError.Pos
 }
 
 // Applied is a subquery that is run for values of columns of the queries around it. It belongs
 // to the execution of its plan.
 type Applied struct {
 	Kind SubplanKind
+	Pos  int // as in Subplan
 	// Calls counts how often its value was asked for, and Runs how often it was run: values are
 	// kept.
 	Calls, Runs int64

@@ -260,11 +260,12 @@ func (p *Prepared) bind(vector []expr.Value, after []byte, pending bool) (*Plan,
 				return nil, err
 			}
 			out.Subplans = append(out.Subplans, &Subplan{Kind: s.kind, Plan: sub, Param: s.param,
-				Most: s.most})
+				Most: s.most, Pos: s.query.position(nil)})
 		}
 	}
 	for _, s := range p.applied {
-		out.Applied = append(out.Applied, &Applied{Kind: s.kind, sub: s, params: vector})
+		out.Applied = append(out.Applied, &Applied{Kind: s.kind, Pos: s.query.position(nil), sub: s,
+			params: vector})
 	}
 	builder := spans.NewBuilder()
 	defer builder.Release()

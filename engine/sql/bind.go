@@ -290,7 +290,8 @@ func (sc *scope) star(o *syntax.Output) {
 		if o.Table == "" {
 			e = sc.merged.expr(sc, f)
 		}
-		sc.outputs = append(sc.outputs, boundOutput{name: name, expr: e, typ: typeOfColumn(c)})
+		sc.outputs = append(sc.outputs, boundOutput{name: name, expr: sc.mark(e, o.Pos),
+			typ: typeOfColumn(c)})
 	}
 	switch {
 	case len(sc.sel.From) == 0:
@@ -373,18 +374,34 @@ func (sc *scope) mark(e expr.Expr, pos int) expr.Expr {
 }
 
 // position is plan.Select.Position: the planner gives back expressions with the columns it
-// has found, which differ in their names only.
+// has found, which differ in their names only. That of what is not found is the first of its
+// operands'; nil is the query itself.
 func (sc *scope) position(e expr.Expr) int {
+	switch {
+	case e == nil && sc.ast == nil:
+		return 0
+	case e == nil:
+		return sc.ast.Pos + 1
+	}
 	want := anonymous(e)
 	for _, m := range sc.marks {
 		if m.expr != nil && anonymous(m.expr) == want {
 			return m.pos + 1
 		}
 	}
+	for _, child := range expr.Children(e) {
+		if _, constant := child.(expr.Const); constant {
+			continue
+		}
+		if pos := sc.position(child); pos > 0 {
+			return pos
+		}
+	}
 	return 0
 }
 
-// anonymous returns the text of an expression with numbers for the names of columns.
+// anonymous returns the text of an expression with numbers for the names of columns, and without
+// the text of subqueries.
 func anonymous(e expr.Expr) string {
 	if e == nil {
 		return ""
@@ -395,6 +412,8 @@ func anonymous(e expr.Expr) string {
 			return expr.Column{Name: fmt.Sprintf("c%d_%d", x.Source, x.Ordinal)}, nil
 		case expr.Agg:
 			return expr.Agg{Name: fmt.Sprint("a", x.Index)}, nil
+		case expr.Subquery: // whose text changes when it is resolved
+			return expr.Agg{Name: fmt.Sprint("q", x.Kind)}, nil
 		}
 		return x, nil
 	})
@@ -415,6 +434,9 @@ func (b *binder) planError(err error, start int) error {
 		pos, message = call.Pos, plainText(call.Err)
 	case errors.As(err, &q):
 		pos, message = q.Pos, q.Message
+		if at, known := b.params.places[b.params.of(q.Param-1)]; pos == 0 && known {
+			pos = at + 1
+		}
 	case errors.As(err, &u):
 		pos, message = u.Pos, "not supported: "+u.What
 	default:

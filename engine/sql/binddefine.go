@@ -253,7 +253,7 @@ func (b *binder) refuse(pos int, err error) {
 // plainText is the text of an error without the names of packages.
 func plainText(err error) string {
 	message := err.Error()
-	for _, prefix := range []string{"schema: ", "expr: ", "table: "} {
+	for _, prefix := range []string{"schema: ", "expr: ", "table: ", "exec: "} {
 		message = strings.ReplaceAll(message, prefix, "")
 	}
 	return message

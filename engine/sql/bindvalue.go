@@ -2,6 +2,7 @@ package sql
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -64,6 +65,7 @@ type params struct {
 	numbered int // how many ? or the highest number
 	names    []string
 	types    map[int]typ // what parameters are compared with
+	places   map[int]int // where they stand first
 
 	// A parameter that is compared with values of several classes has a value for each of
 	// them, and the time of the statement is one value, too: after all parameters stand the
@@ -122,18 +124,36 @@ func (b *binder) param(e *syntax.Param) expr.Expr {
 		if len(p.names) > 0 {
 			b.fail(e.Pos, "parameters with names stand beside numbered ones")
 		}
-		return expr.Param{Index: e.Index - 1}
+		return p.at(e.Pos, expr.Param{Index: e.Index - 1})
 	}
 	if p.numbered > 0 {
 		b.fail(e.Pos, "parameters with names stand beside numbered ones")
 	}
-	for i, name := range p.names {
-		if name == e.Name {
-			return expr.Param{Index: i, Name: e.Name}
-		}
+	i := indexOf(p.names, e.Name)
+	if i < 0 {
+		i = len(p.names)
+		p.names = append(p.names, e.Name)
 	}
-	p.names = append(p.names, e.Name)
-	return expr.Param{Index: len(p.names) - 1, Name: e.Name}
+	return p.at(e.Pos, expr.Param{Index: i, Name: e.Name})
+}
+
+// at notes where a parameter stands.
+func (p *params) at(pos int, x expr.Param) expr.Param {
+	if p.places == nil {
+		p.places = map[int]int{}
+	}
+	if _, known := p.places[x.Index]; !known {
+		p.places[x.Index] = pos
+	}
+	return x
+}
+
+// of returns the parameter that one is, which may be one of the extra ones.
+func (p *params) of(index int) int {
+	if i := index - p.base; p.final && i >= 0 && i < len(p.extra) {
+		return p.extra[i].of
+	}
+	return index
 }
 
 // count returns how many values the statement needs.
@@ -181,6 +201,36 @@ type NamedValue struct {
 // Named returns an argument for the parameter :name.
 func Named(name string, value any) NamedValue { return NamedValue{name, value} }
 
+// paramError is an error about the value of a parameter.
+type paramError struct {
+	index int
+	err   error
+}
+
+// Error implements error.
+func (e *paramError) Error() string { return e.err.Error() }
+
+// Unwrap returns the error.
+func (e *paramError) Unwrap() error { return e.err }
+
+// values is params.values, whose errors get a place.
+func (b *binder) values(args []any, now func() time.Time, start int) ([]expr.Value, error) {
+	out, err := b.params.values(args, now)
+	if err == nil {
+		return out, nil
+	}
+	var about *paramError
+	if errors.As(err, &about) {
+		if pos, known := b.params.places[about.index]; known {
+			start = pos
+		}
+	}
+	e := syntax.NewError(b.text, start, false, "%s",
+		strings.TrimPrefix(plainText(err), ErrArguments.Error()+": "))
+	e.Err = err
+	return nil, e
+}
+
 // values returns the values of the parameters of a statement, and after them the extra
 // ones. Now is called at most once.
 func (p *params) values(args []any, now func() time.Time) ([]expr.Value, error) {
@@ -192,7 +242,7 @@ func (p *params) values(args []any, now func() time.Time) ([]expr.Value, error) 
 	add := func(i int, t typ) error {
 		v, err := t.argument(given[i])
 		if err != nil {
-			return fmt.Errorf("%w: parameter %s: %w", ErrArguments, p.name(i), err)
+			return &paramError{i, fmt.Errorf("%w: parameter %s: %w", ErrArguments, p.name(i), err)}
 		}
 		out = append(out, v)
 		return nil
@@ -211,8 +261,8 @@ func (p *params) values(args []any, now func() time.Time) ([]expr.Value, error) 
 			return nil, err
 		}
 		if v := out[len(out)-1]; !x.typ.comparable(v) {
-			return nil, fmt.Errorf("%w: parameter %s: %s cannot be compared with a %s",
-				ErrArguments, p.name(x.of), v, x.typ)
+			return nil, &paramError{x.of, fmt.Errorf("%w: parameter %s: %s cannot be compared "+
+				"with a %s", ErrArguments, p.name(x.of), v, x.typ)}
 		}
 	}
 	return out, nil
@@ -222,7 +272,7 @@ func (p *params) values(args []any, now func() time.Time) ([]expr.Value, error) 
 func (p *params) arguments(args []any) ([]any, error) {
 	out := make([]any, p.count())
 	if len(p.names) == 0 && len(args) != len(out) {
-		return nil, fmt.Errorf("%w: %d values for %d parameters", ErrArguments, len(args), len(out))
+		return nil, &paramError{len(args), tooManyOrFew(len(args), len(out))}
 	}
 	given := make([]bool, len(out))
 	for i, arg := range args {
@@ -235,14 +285,14 @@ func (p *params) arguments(args []any) ([]any, error) {
 			}
 		}
 		if at >= len(out) {
-			return nil, fmt.Errorf("%w: %d values for %d parameters", ErrArguments, len(args),
-				len(out))
+			return nil, tooManyOrFew(len(args), len(out))
 		}
 		out[at], given[at] = arg, true
 	}
 	for i, ok := range given {
 		if !ok {
-			return nil, fmt.Errorf("%w: there is no value for %s", ErrArguments, p.name(i))
+			return nil, &paramError{i, fmt.Errorf("%w: there is no value for %s", ErrArguments,
+				p.name(i))}
 		}
 	}
 	return out, nil
@@ -287,6 +337,17 @@ func (t typ) given(v expr.Value) (expr.Value, error) {
 		return expr.Decimal(d), nil
 	}
 	return t.adapt(v)
+}
+
+func tooManyOrFew(values, params int) error {
+	counted := func(n int, what string) string {
+		if n == 1 {
+			return "1 " + what
+		}
+		return fmt.Sprintf("%d %ss", n, what)
+	}
+	return fmt.Errorf("%w: %s for %s", ErrArguments, counted(values, "value"),
+		counted(params, "parameter"))
 }
 
 func (p *params) name(i int) string {

@@ -58,6 +58,7 @@ type boundInsert struct {
 	given    schema.ColumnSet
 	rows     [][]boundValue
 	query    *plan.Select // its rows are inserted, not those of rows
+	places   []int        // of the columns of query
 	conflict syntax.OnConflict
 	upsert   *boundUpsert
 	pos      int
@@ -124,7 +125,7 @@ func (b *binder) insert(s *syntax.Insert) *boundInsert {
 				values[i] = b.defaultOf(c, d.Pos)
 				continue
 			}
-			values[i] = b.assigned(b.value(e), c)
+			values[i] = b.assigned(b.value(e, c), c)
 		}
 		out.rows = append(out.rows, values)
 	}
@@ -139,11 +140,19 @@ func (b *binder) insertQuery(s *syntax.Select, in *boundInsert,
 	for range in.columns[len(sc.outputs):] {
 		sc.sel.Columns = append(sc.sel.Columns, plan.Output{Expr: b.params.now(), Name: "now"})
 	}
+	in.places = make([]int, len(in.columns))
+	for i := range in.places {
+		in.places[i] = s.Pos
+	}
 	for i, o := range sc.outputs {
+		c := &in.table.Columns[in.columns[i]]
 		if p, ok := o.expr.(expr.Param); ok {
-			t := typeOfColumn(&in.table.Columns[in.columns[i]])
-			sc.sel.Columns[i].Expr = b.params.compare(p, t)
+			sc.sel.Columns[i].Expr = b.params.compare(p, typeOfColumn(c))
 		}
+		if len(s.Outputs) == len(sc.outputs) && !s.Outputs[i].Star {
+			in.places[i] = s.Outputs[i].Expr.Position()
+		}
+		sc.assignable(o.expr, c, in.places[i])
 	}
 	return sc.sel
 }
@@ -161,17 +170,21 @@ func (b *binder) defaultOf(c *schema.Column, pos int) boundValue {
 	return v
 }
 
-// value binds an expression that has no columns.
-func (b *binder) value(e syntax.Expr) boundValue {
+// value binds an expression that has no columns, for a column or, if that is nil, an element of
+// a list.
+func (b *binder) value(e syntax.Expr, c *schema.Column) boundValue {
 	v := boundValue{pos: e.Position()}
 	if l, ok := e.(*syntax.List); ok {
 		v.list = make([]boundValue, len(l.Items))
 		for i, item := range l.Items {
-			v.list[i] = b.value(item)
+			v.list[i] = b.value(item, nil)
 		}
 		return v
 	}
-	v.expr = b.single("VALUES", nil).expr(e)
+	sc := b.single("VALUES", nil)
+	if v.expr = sc.checked(sc.expr(e), v.pos); c != nil {
+		sc.assignable(v.expr, c, v.pos)
+	}
 	return v
 }
 
@@ -216,11 +229,13 @@ func (b *binder) assignments(t *schema.Table, alias string, set []syntax.Assignm
 		v := boundValue{pos: a.Value.Position()}
 		switch e := a.Value.(type) {
 		case *syntax.List:
-			v = b.value(e)
+			v = b.value(e, nil)
 		case *syntax.Default:
 			v = b.defaultOf(&t.Columns[i], e.Pos)
 		default:
-			v.expr = b.single("SET", t).called(alias).inside(outer).expr(e)
+			sc := b.single("SET", t).called(alias).inside(outer)
+			v.expr = sc.checked(sc.expr(e), v.pos)
+			sc.assignable(v.expr, &t.Columns[i], v.pos)
 		}
 		if c, ok := v.expr.(expr.Const); ok { // an error without a row, too
 			if _, err := t.Columns[i].Convert(c.Value); err != nil {

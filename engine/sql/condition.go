@@ -1,8 +1,6 @@
 package sql
 
 import (
-	"errors"
-
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/plan"
@@ -42,18 +40,13 @@ func ParseCondition(text string, columns ...schema.Column) (*Condition, error) {
 		}
 		out, err := expr.CheckTypes(bound, types)
 		if err == nil && out.Kind != expr.KindBool && out.Kind != expr.KindNull {
-			b.fail(tree.Position(), "a condition is true or false, not a %s", out.Kind)
+			b.fail(tree.Position(), "a condition is true or false, not %s", out.Kind.Phrase())
 		}
 		if err == nil {
 			c.program, err = expr.Compile(bound)
 		}
 		if err != nil {
-			pos := tree.Position()
-			var wrong *expr.TypeError
-			if errors.As(err, &wrong) && sc.position(wrong.At) > 0 {
-				pos = sc.position(wrong.At) - 1
-			}
-			b.refuse(pos, err)
+			sc.refuseTypes(tree.Position(), err)
 		}
 	})
 	for _, column := range t.Columns {

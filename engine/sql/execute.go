@@ -52,7 +52,7 @@ func (s *Stmt) exec(ctx context.Context, args []any) (Result, *binding, error) {
 	if err != nil {
 		return Result{}, nil, err
 	}
-	values, err := b.binder.params.values(args, s.session.db.Now)
+	values, err := b.binder.values(args, s.session.db.Now, s.start)
 	if err != nil {
 		return Result{}, nil, err
 	}
@@ -65,7 +65,20 @@ func (s *Stmt) exec(ctx context.Context, args []any) (Result, *binding, error) {
 	default:
 		result, err = s.define(ctx)
 	}
-	return result, b, b.binder.planError(err, s.start)
+	return result, b, b.binder.at(s.target(), b.binder.planError(err, s.start))
+}
+
+// target returns where the table stands that a statement writes.
+func (s *Stmt) target() int {
+	switch tree := s.tree.(type) {
+	case *syntax.Insert:
+		return tree.Table.Pos
+	case *syntax.Update:
+		return tree.Table.Pos
+	case *syntax.Delete:
+		return tree.Table.Pos
+	}
+	return s.start
 }
 
 // define runs a statement that defines something, or ANALYZE.
@@ -167,7 +180,9 @@ func (b *binder) at(pos int, err error) error {
 	case errors.Is(err, table.ErrNoTable), errors.Is(err, table.ErrNoView),
 		errors.Is(err, table.ErrNoIndex), errors.Is(err, table.ErrExists),
 		errors.Is(err, table.ErrInvalid), errors.Is(err, schema.ErrType),
-		errors.Is(err, schema.ErrRange), errors.Is(err, schema.ErrNull):
+		errors.Is(err, schema.ErrRange), errors.Is(err, schema.ErrNull),
+		errors.Is(err, table.ErrUnique), errors.Is(err, table.ErrCheck),
+		errors.Is(err, expr.ErrType), errors.Is(err, expr.ErrRange):
 		return b.bound(func() { b.refuse(pos, err) })
 	}
 	return err

@@ -219,7 +219,7 @@ func (v *valuer) insertRows() (rows [][]expr.Value, err error) {
 		}
 		for i := range values {
 			if err == nil {
-				values[i] = boundValue{expr: expr.Const{Value: row[i].Clone()}, pos: in.pos}
+				values[i] = boundValue{expr: expr.Const{Value: row[i].Clone()}, pos: in.places[i]}
 			}
 		}
 		if err == nil {
@@ -356,6 +356,7 @@ func (v *valuer) subquery(x expr.Subquery) (expr.Expr, error) {
 // what is wrong with more rows than most.
 func (v *valuer) rows(x expr.Subquery, most int, many string) ([]expr.Expr, error) {
 	sel := x.Query.(*plan.Select)
+	pos := max(v.stmt.start, sel.Position(nil)-1)
 	prepared, err := v.stmt.session.db.Prepare(sel)
 	if err != nil {
 		return nil, err
@@ -371,7 +372,7 @@ func (v *valuer) rows(x expr.Subquery, most int, many string) ([]expr.Expr, erro
 		}
 		if len(out) == most {
 			return nil, v.binder.bound(func() {
-				v.binder.fail(v.stmt.start, "a subquery %s", many)
+				v.binder.fail(pos, "a subquery %s", many)
 			})
 		}
 		items := make([]expr.Expr, len(sel.Columns))

@@ -38,6 +38,7 @@ func (b *binder) returning(of syntax.Source, outputs []syntax.Output) *scope {
 			"written")
 	}
 	for _, o := range sc.outputs {
+		sc.checked(o.expr, outputs[0].Pos)
 		sc.sel.Columns = append(sc.sel.Columns, plan.Output{Expr: o.expr, Name: o.name})
 	}
 	return sc
@@ -174,5 +175,5 @@ func (v *valuer) changeWhere(ctx context.Context, t *table.Table,
 		})
 	}
 	result.Rows = int64(n)
-	return result, v.binder.at(v.stmt.start, err)
+	return result, err
 }

@@ -162,7 +162,7 @@ func (s *Stmt) query(ctx context.Context, args []any) (*Rows, *binding, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	values, err := b.binder.params.values(args, s.session.db.Now)
+	values, err := b.binder.values(args, s.session.db.Now, s.start)
 	if err != nil {
 		return nil, nil, err
 	}

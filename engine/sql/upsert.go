@@ -37,7 +37,8 @@ func (b *binder) upsert(t *schema.Table, s *syntax.Insert) *boundUpsert {
 	out.set = b.assignments(t, "", u.Set, excluded)
 	if u.Where != nil {
 		sc := b.single("ON CONFLICT", t).inside(excluded)
-		out.where, out.pos = sc.expr(u.Where), u.Where.Position()
+		out.pos = u.Where.Position()
+		out.where = sc.checked(sc.expr(u.Where), out.pos)
 	}
 	return out
 }

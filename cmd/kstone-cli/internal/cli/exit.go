@@ -114,6 +114,9 @@ func message(err error) (text, hint string) {
 	var a *advice
 	var condition *engine.ConditionError
 	if text = sqlMessage(err); text != "" {
+		if errors.As(err, &a) {
+			return text, a.hint
+		}
 		return text, ""
 	}
 	text = PlainText(err)

@@ -121,6 +121,9 @@ func runSQL(ctx context.Context, a *cli.App, t *cli.Tables, text string, params 
 		} else if err == nil {
 			err = change(ctx, a, stmt, args)
 		}
+		if errors.Is(err, sql.ErrArguments) && len(params) == 0 {
+			err = cli.Advise(err, paramsAdvice(stmt))
+		}
 		var placed *sql.Error
 		if err != nil && !errors.As(err, &placed) && strings.Contains(text, "\n") {
 			return &lineError{1 + strings.Count(text[:stmt.Pos()], "\n"), err}
@@ -153,15 +156,6 @@ func arguments(stmt *sql.Stmt, params []string) ([]any, error) {
 	if len(names) == 0 {
 		return nil, nil // of another statement of the same text
 	}
-	if len(params) == 0 {
-		err := cli.Usage("0 values for %d parameters", len(names))
-		if names[0] != "" {
-			return nil, err.WithHint("the statement has :%s; write --param %s=VALUE", names[0],
-				names[0])
-		}
-		return nil, err.WithHint("--param VALUE gives the value of ?; repeat it for each, in " +
-			"their order")
-	}
 	var args []any
 	for _, p := range params {
 		if names[0] == "" {
@@ -176,6 +170,15 @@ func arguments(stmt *sql.Stmt, params []string) ([]any, error) {
 		args = append(args, sql.Named(strings.TrimPrefix(name, ":"), sql.Untyped(value)))
 	}
 	return args, nil
+}
+
+// paramsAdvice says how to give the parameters of a statement.
+func paramsAdvice(stmt *sql.Stmt) string {
+	names, err := stmt.Params()
+	if err == nil && names[0] != "" {
+		return fmt.Sprintf("the statement has :%[1]s; write --param %[1]s=VALUE", names[0])
+	}
+	return "--param VALUE gives the value of ?; repeat it for each, in their order"
 }
 
 // showRows runs a query and writes its rows.

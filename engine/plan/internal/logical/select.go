@@ -52,8 +52,8 @@ type Select struct {
 
 	Hints Hints
 
-	// Position returns where an expression of this query stands in its text, counted from
-	// 1, or 0: for errors. Nil knows nothing.
+	// Position returns where an expression of this query, or for nil the query, stands in its
+	// text, counted from 1, or 0: for errors. Nil knows nothing.
 	Position func(expr.Expr) int
 }
 
