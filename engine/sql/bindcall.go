@@ -17,54 +17,6 @@ var functionNames = map[string]string{
 	"now": "current_timestamp", "strpos": "instr", "truncate": "trunc",
 }
 
-// absentFunctions are functions of other languages, and what to write instead.
-var absentFunctions = map[string]string{
-	"version": "version(); kstone-cli --version shows it", "random": "random numbers in queries",
-	"rand": "random numbers in queries", "database": "database(); each database is a directory",
-	"last_insert_rowid": "last_insert_rowid(); write INSERT … RETURNING",
-	"last_insert_id":    "last_insert_id(); write INSERT … RETURNING",
-	"printf":            "printf; write concat or lpad", "format": "format; write concat or lpad",
-	"date_format": "date_format; write strftime(format, time)",
-	"to_char":     "to_char; write strftime(format, time) or CAST(x AS TEXT)",
-	"to_date":     "to_date; write CAST(x AS DATE)", "date": "date(); write CAST(x AS DATE)",
-	"datediff":      "datediff; subtract extract(epoch FROM x), or dates",
-	"timestampdiff": "timestampdiff; subtract extract(epoch FROM x)",
-	"julianday":     "julianday; write extract(epoch FROM x)",
-	"array_agg":     "array_agg; write group_concat",
-	"if":            "if(); write CASE WHEN … THEN … ELSE … END",
-	"iif":           "iif(); write CASE WHEN … THEN … ELSE … END", "log": "log; write ln or log10",
-	"stddev": "stddev; compute it from sum(x * x), sum(x) and count(x)",
-	"median": "median; write ORDER BY with LIMIT 1 OFFSET n",
-	"md5":    "md5; compute it in the program", "typeof": "typeof; a column has one type",
-	"regexp_replace": "regular expressions; write replace, or do it in the program",
-	"split_part":     "split_part; write substr and instr",
-	"row_number":     "window functions; number rows in the program",
-	"rank":           "window functions; number rows in the program",
-	"lag":            "window functions; compare rows in the program",
-	"lead":           "window functions; compare rows in the program",
-}
-
-// noFunction fails for a name that there is no function of.
-func (sc *scope) noFunction(e *syntax.Call) {
-	switch {
-	case strings.HasPrefix(e.Name, "json"):
-		sc.b.fail(e.Pos, "kstone has no JSON; keep a text, and take it apart in the program")
-	case e.Name == "rollup" || e.Name == "cube":
-		sc.b.fail(e.Pos, "kstone has no %s; write UNION ALL of a query for each grouping", e.Name)
-	}
-	if other := absentFunctions[e.Name]; other != "" {
-		sc.b.fail(e.Pos, "kstone has no %s", other)
-	}
-	names := append(expr.Functions(), "mod", "now")
-	for name := range aggregateNames {
-		names = append(names, name)
-	}
-	for name := range functionNames {
-		names = append(names, name)
-	}
-	sc.b.fail(e.Pos, "there is no function %s%s", e.Name, hint(e.Name, names))
-}
-
 func (sc *scope) call(e *syntax.Call) expr.Expr {
 	name := e.Name
 	if other := functionNames[name]; other != "" {
@@ -77,6 +29,9 @@ func (sc *scope) call(e *syntax.Call) expr.Expr {
 	}
 	if isAggregate {
 		return sc.aggregate(e, fn)
+	}
+	if out := sc.shiftedBy(e); out != nil {
+		return out
 	}
 	switch {
 	case e.Star:
@@ -135,15 +90,26 @@ func (sc *scope) concat(e *syntax.Binary) expr.Expr {
 	return f
 }
 
+// interval returns an expression that is an interval, or nil.
+func interval(e syntax.Expr) *syntax.Literal {
+	l, ok := e.(*syntax.Literal)
+	if !ok || l.Kind != syntax.LiteralInterval {
+		return nil
+	}
+	return l
+}
+
+// shiftedBy binds date_add(time, INTERVAL …) and date_sub, nil for other calls.
+func (sc *scope) shiftedBy(e *syntax.Call) expr.Expr {
+	op, ok := map[string]string{"date_add": "+", "date_sub": "-"}[e.Name]
+	if !ok || len(e.Args) != 2 || interval(e.Args[1]) == nil {
+		return nil
+	}
+	return sc.shifted(&syntax.Binary{Pos: e.Pos, Op: op, L: e.Args[0], R: e.Args[1]})
+}
+
 // shifted binds a time and an interval, nil for other sums.
 func (sc *scope) shifted(e *syntax.Binary) expr.Expr {
-	interval := func(e syntax.Expr) *syntax.Literal {
-		l, ok := e.(*syntax.Literal)
-		if !ok || l.Kind != syntax.LiteralInterval {
-			return nil
-		}
-		return l
-	}
 	at, by := e.L, interval(e.R)
 	if by == nil && e.Op == "+" {
 		at, by = e.R, interval(e.L)

@@ -184,7 +184,8 @@ func (p *parser) columnDef() ColumnDef {
 			c.Nullable, notNull = false, true
 		case p.word("NULL"):
 			c.Nullable = true
-		case p.words("PRIMARY", "KEY"):
+		case p.word("PRIMARY"): // the proposal of sharded indexes writes it without KEY
+			p.word("KEY")
 			c.Primary = true
 			p.shardKey(&c.Sharding)
 		case p.word("UNIQUE"):
@@ -210,12 +211,21 @@ func (p *parser) columnDef() ColumnDef {
 	}
 }
 
+// secondWords may follow the first of a type.
+var secondWords = map[string]string{"DOUBLE": "PRECISION", "CHARACTER": "VARYING",
+	"CHAR": "VARYING"}
+
 // typeName reads a type: TEXT, TIMESTAMP(ms), DECIMAL(10, 2), UUID, TEXT[].
 func (p *parser) typeName() TypeName {
 	n := p.name("type")
 	t := TypeName{Pos: n.Pos, Name: strings.ToUpper(n.Text)}
+	p.word(secondWords[t.Name])
 	if p.op("(") {
 		for {
+			if p.tok.kind == tokenString {
+				p.failAt(n.Pos, "kstone has no type %s; write TEXT and CHECK (column IN ('a', …))",
+					t.Name)
+			}
 			if p.tok.kind != tokenNumber && p.tok.kind != tokenName {
 				p.fail("expected an argument of the type, found %s", p.found())
 			}
@@ -228,6 +238,10 @@ func (p *parser) typeName() TypeName {
 		p.needOp(")")
 	}
 	p.integerType(&t)
+	if t.Name == "TIMESTAMP" && p.tok.is("WITH", "WITHOUT") && p.peek().is("TIME") {
+		p.advance() // all times are in UTC
+		p.words("TIME", "ZONE")
+	}
 	if p.op("[") {
 		p.needOp("]")
 		t.List = true
@@ -457,6 +471,10 @@ func (p *parser) rename(a *AlterTable) {
 			p.advance()
 		}
 		a.Action, a.Column = RenameColumn, p.name("column")
+		if p.atEnd() { // of the table, as in MySQL
+			a.Action, a.Column, a.To = RenameTable, Name{}, a.Column
+			return
+		}
 	}
 	p.needWord("TO")
 	a.To = p.name("new name")
@@ -498,6 +516,7 @@ func (p *parser) drop(pos int) Statement {
 	case p.word("TABLE"):
 		d := &DropTable{Pos: pos, IfExists: p.words("IF", "EXISTS")}
 		d.Table = p.name("table")
+		p.oneDrop()
 		return d
 	case p.word("INDEX"):
 		d := &DropIndex{Pos: pos, IfExists: p.words("IF", "EXISTS")}
@@ -505,11 +524,13 @@ func (p *parser) drop(pos int) Statement {
 		if p.word("ON") {
 			d.Table = p.name("table")
 		}
+		p.oneDrop()
 		return d
 	}
 	if p.word("VIEW") {
 		d := &DropView{Pos: pos, IfExists: p.words("IF", "EXISTS")}
 		d.View = p.name("view")
+		p.oneDrop()
 		return d
 	}
 	p.refuseAbsent(absentObjects)

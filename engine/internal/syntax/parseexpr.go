@@ -62,6 +62,11 @@ func (p *parser) comparison() Expr {
 			l = &IsDistinct{pos, l, p.sum(), true}
 			continue
 		}
+		if p.tok.is("ISNULL", "NOTNULL") {
+			l = &IsNull{pos, l, p.isWord("NOTNULL")}
+			p.advance()
+			continue
+		}
 		next, ok := p.membership(l, pos, p.word("NOT"))
 		if !ok {
 			return l
@@ -297,6 +302,10 @@ func (p *parser) wordOperand(pos int) Expr {
 		return &Exists{pos, q}
 	case p.word("CASE"):
 		return p.caseExpr(pos)
+	case p.isWord("ARRAY") && p.peek().text == "[":
+		p.advance()
+		p.advance()
+		return p.list(pos)
 	case p.atExcluded():
 		return p.excluded(pos)
 	case p.isWord("LEFT"), p.isWord("RIGHT"), p.isWord("SHARD"):
@@ -381,11 +390,13 @@ func (p *parser) call(pos int, name string) Expr {
 		}
 	}
 	p.needOp(")")
+	next := p.peek()
+	open := next.kind == tokenOperator && next.text == "("
 	switch {
-	case p.peek().text != "(":
-	case p.isWord("OVER"):
+	case p.isWord("OVER") &&
+		(open || next.kind == tokenName && !reserved[strings.ToLower(next.text)]):
 		p.refuseAbsent(absentClauses)
-	case p.word("FILTER"):
+	case open && p.word("FILTER"):
 		p.needOp("(")
 		p.needWord("WHERE")
 		c.Filter = p.expr()

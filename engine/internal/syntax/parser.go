@@ -195,6 +195,9 @@ func (p *parser) words(first string, others ...string) bool {
 	return true
 }
 
+// atEnd reports whether a statement ends here.
+func (p *parser) atEnd() bool { return p.tok.kind == tokenEnd || p.isOp(";") }
+
 func (p *parser) needWord(word string) {
 	if !p.word(word) {
 		p.fail("expected %s, found %s", word, p.found())

@@ -19,6 +19,10 @@ func (p *parser) selectStatement() *Select {
 	var with []With
 	if p.word("WITH") {
 		with = p.withs()
+		if p.tok.is("INSERT", "UPDATE", "DELETE") {
+			p.fail("kstone has no WITH before %s; write its queries as subqueries",
+				strings.ToUpper(p.tok.text))
+		}
 	}
 	s := p.setOperations()
 	more := with != nil || p.isWord("ORDER") || p.isWord("LIMIT") || p.isWord("OFFSET")

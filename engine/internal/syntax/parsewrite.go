@@ -113,6 +113,10 @@ func (p *parser) assignments() []Assignment {
 	var out []Assignment
 	for {
 		a := Assignment{Column: p.name("column")}
+		if p.isOp(".") {
+			p.failAt(a.Column.Pos, "SET takes the name of the column alone; leave out %s.",
+				a.Column.Text)
+		}
 		p.needOp("=")
 		a.Value = p.assigned()[0]
 		out = append(out, a)
@@ -135,9 +139,9 @@ func (p *parser) update() Statement {
 	return s
 }
 
-// alias reads AS and another name of the table that is written, which may be missing.
+// alias reads another name of the table that is written, which may be missing.
 func (p *parser) alias() string {
-	if !p.word("AS") {
+	if !p.word("AS") && !p.isName() {
 		return ""
 	}
 	return p.name("name of a table").Text
