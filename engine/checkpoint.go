@@ -167,8 +167,9 @@ func (db *DB) pinCopy() (*source.Copy, error) {
 // source is what package ship copies.
 func (db *DB) source() *source.Source {
 	return &source.Source{
-		DBID: db.env.DBID, FS: db.fs, Dir: db.dir, Log: db.log, History: db.history,
+		DBID: db.env.DBID, FS: db.fs, Dir: db.dir, Log: db.history.Log(), History: db.history,
 		NowMs: db.nowMs, Pin: db.pinCopy,
+		Beside: db.follow != nil, Visible: db.opts.Visible, Refresh: db.Refresh,
 		Properties: func() (map[string][]byte, error) {
 			s, err := decodeSettings(db.upkeep.State().Settings)
 			delete(s.Properties, settingsProperty)

@@ -40,12 +40,17 @@ func HealthHandler(db *engine.DB) http.Handler {
 	})
 }
 
-// Prometheus answers with the metrics in the text format of Prometheus, version 0.0.4.
-func Prometheus(db *engine.DB) http.Handler {
+// Prometheus answers with the metrics in the text format of Prometheus, version 0.0.4, and with
+// those of others, such as ship.Shipper.Samples.
+func Prometheus(db *engine.DB, others ...func() []Sample) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		m := db.Metrics()
+		samples := Samples(&m)
+		for _, of := range others {
+			samples = append(samples, of()...)
+		}
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = w.Write(appendHistograms(appendText(nil, Samples(&m)), Histograms(&m)))
+		_, _ = w.Write(appendHistograms(appendText(nil, samples), Histograms(&m)))
 	})
 }
 

@@ -1,6 +1,7 @@
 package ship
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"path/filepath"
 
+	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/internal/source"
 	"github.com/kstonedb/kstone/engine/internal/upkeep"
 	"github.com/kstonedb/kstone/internal/base"
@@ -45,8 +47,10 @@ type baseMark struct {
 // pin takes the present state for a base. Objects from a slot on, or later ones, have the commits
 // after it.
 func (s *Shipper) pin(ctx context.Context, slot uint64) (*pinned, error) {
-	if err := s.db.Flush(ctx); err != nil { // little log is to be copied
-		return nil, err
+	if !s.src.Beside {
+		if err := s.db.Flush(ctx); err != nil { // little log is to be copied
+			return nil, err
+		}
 	}
 	c, err := s.src.Pin()
 	if err != nil {
@@ -57,6 +61,9 @@ func (s *Shipper) pin(ctx context.Context, slot uint64) (*pinned, error) {
 	p.history = s.src.Log.History(p.seq)
 	if p.files, err = smallFiles(c); err == nil {
 		err = s.src.Log.Sync(p.seq) // a base has what is durable
+	}
+	if last := s.src.Log.LastSeq(); err == nil && p.seq > last {
+		err = fmt.Errorf("commits %d to %d cannot be made durable", last+1, p.seq)
 	}
 	if err = errors.Join(err, c.Log.Unpin()); err != nil {
 		c.Release()
@@ -108,10 +115,10 @@ func (s *Shipper) rebase(ctx context.Context) error {
 	s.end.seq, s.end.history, s.end.ms, s.end.properties = p.seq, p.history, p.ms, p.properties
 	s.end.based, s.pending = true, nil
 	s.mu.Lock()
-	s.m.Bases, s.based = false, p
+	s.m.Bases, s.based, s.stale = false, p, false
 	s.m.Restorable = uint64(p.seq)
 	s.mu.Unlock()
-	if err := s.consumer.Ack(s.end.position()); err != nil {
+	if err := s.ack(s.end.position()); err != nil {
 		return err
 	}
 	select {
@@ -181,6 +188,19 @@ func (s *Shipper) putBase(ctx context.Context, p *pinned) error {
 
 var errSuperseded = errors.New("ship: another base is made in its place")
 
+// letGo has another base made in place of one whose files are gone.
+func (s *Shipper) letGo(p *pinned) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stale = s.stale || s.based == p
+}
+
+func (s *Shipper) isStale() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stale
+}
+
 // superseded reports whether another copy waits to be made a base.
 func (s *Shipper) superseded(p *pinned) bool {
 	s.mu.Lock()
@@ -215,21 +235,18 @@ func (s *Shipper) listSSTs(ctx context.Context) (map[string]int64, error) {
 // used again by a database, but by a copy of it that goes on by itself.
 func (s *Shipper) putSST(ctx context.Context, r *pacedFile, f *file, there map[string]int64,
 ) error {
-	path := filepath.Join(s.src.Dir, f.name)
-	sum, known := s.sums[f.name]
-	in, err := s.src.FS.Open(path)
+	in, err := s.src.FS.Open(filepath.Join(s.src.Dir, f.name))
 	if err != nil {
-		return err
+		return s.explain(f.name, err)
 	}
 	defer in.Close()
 	r.File = in
-	if !known {
-		h := sha256.New()
-		if _, err := io.CopyBuffer(h, io.NewSectionReader(r, 0, f.size),
-			make([]byte, copyBytes)); err != nil {
-			return err
+	var content io.ReaderAt = r
+	sum, known := s.sums[f.name]
+	if size, is := there[sstName(sum)]; !known || s.src.Beside && (!is || size != f.size) {
+		if content, sum, err = s.content(r, f); err != nil {
+			return s.explain(f.name, err)
 		}
-		sum = [32]byte(h.Sum(nil))
 		s.sums[f.name] = sum
 	}
 	f.sum = sum
@@ -254,9 +271,40 @@ func (s *Shipper) putSST(ctx context.Context, r *pacedFile, f *file, there map[s
 	}
 	ctx, cancel := s.bounded(ctx, f.size)
 	defer cancel()
-	err = s.dest.Put(ctx, name, r, f.size)
+	err = s.dest.Put(ctx, name, content, f.size)
 	if errors.Is(err, errExist) {
 		return nil // its size is looked at when all are there
+	}
+	return err
+}
+
+// content returns the content of an SST and its hash.
+//
+// Why it is in memory beside a writing process: that may let go of the file and write it again
+// between a look at the hash and one at the content. The object would have another content than its
+// name says, and a later base would share it. What was read is right if the file still has its name
+// afterwards, since a file is renamed before it is used again.
+func (s *Shipper) content(r *pacedFile, f *file) (content io.ReaderAt, sum [32]byte, err error) {
+	if s.src.Beside {
+		b := make([]byte, f.size)
+		if _, err = io.ReadFull(io.NewSectionReader(r, 0, f.size), b); err == nil {
+			_, err = s.src.FS.Stat(filepath.Join(s.src.Dir, f.name))
+		}
+		return bytes.NewReader(b), sha256.Sum256(b), err
+	}
+	h := sha256.New()
+	_, err = io.CopyBuffer(h, io.NewSectionReader(r, 0, f.size), make([]byte, copyBytes))
+	return r, [32]byte(h.Sum(nil)), err
+}
+
+// explain makes an error of reading a file that a writing process has let go of an ErrStale.
+func (s *Shipper) explain(name string, err error) error {
+	if !s.src.Beside {
+		return err
+	}
+	_, serr := s.src.FS.Stat(filepath.Join(s.src.Dir, name))
+	if errors.Is(serr, errNotExist) {
+		return fmt.Errorf("%w: %s", engine.ErrStale, name)
 	}
 	return err
 }

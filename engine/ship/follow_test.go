@@ -12,6 +12,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/internal/openfs"
+	"github.com/kstonedb/kstone/engine/monitor"
 	"github.com/kstonedb/kstone/engine/ship"
 	"github.com/kstonedb/kstone/engine/ship/shiptest"
 	"github.com/kstonedb/kstone/internal/testutil"
@@ -57,7 +58,7 @@ func TestFollow(t *testing.T) {
 	h.put()
 	h.put()
 	h.shipped(s)
-	<-f.Ended()
+	h.ends(f)
 	wantIs(t, f.Err(), ship.ErrOther)
 	ok(t, f.Close())
 	_, err := ship.FollowOn(ctx, h.dest, fsys, "copy", nil)
@@ -79,7 +80,7 @@ func TestLitestream1515FollowerStopsSilently(t *testing.T) {
 		OnError: func(err error) { reported <- err }})
 	ok(t, f.WaitFor(ctx, h.last))
 	h.dest.set(func(string, string) error { return errServer })
-	wantIs(t, <-reported, ship.ErrSilent)
+	wantIs(t, received(t, reported), ship.ErrSilent)
 	for !errors.Is(f.Metrics().Err, errServer) {
 		<-time.After(time.Millisecond)
 	}
@@ -87,6 +88,8 @@ func TestLitestream1515FollowerStopsSilently(t *testing.T) {
 	h.put()
 	h.shipped(s)
 	ok(t, f.WaitFor(ctx, h.last))
+	wantMetric(t, monitor.Prometheus(f.DB(), f.Samples), "kstone_follow_version 2\n",
+		"kstone_follow_failures_total ", "kstone_follow_rebases_total 0\n")
 	ok(t, f.Close())
 	ok(t, s.Close(ctx))
 }
@@ -214,7 +217,7 @@ func TestFollowerBeginsAgain(t *testing.T) {
 	ok(t, db.(*engine.DB).Put(engine.Key{PK: []byte("own")}, nil))
 	ok(t, db.(*engine.DB).Close())
 	f = follow(t, h, stopped, ship.FollowOptions{})
-	<-f.Ended()
+	h.ends(f)
 	wantIs(t, f.Err(), ship.ErrGap)
 	_, err = f.DB().Get(engine.Key{PK: []byte("own")})
 	ok(t, err)
@@ -224,8 +227,12 @@ func TestFollowerBeginsAgain(t *testing.T) {
 
 // settled returns when a follower has a version, or has failed.
 func settled(f *ship.Follower, version uint64) {
-	for f.Metrics().Failures == 0 && f.Err() == nil && f.Metrics().Version < version {
-		<-time.After(time.Millisecond)
+	for f.Metrics().Failures == 0 && f.Metrics().Version < version {
+		select {
+		case <-f.Ended():
+			return
+		case <-time.After(time.Millisecond):
+		}
 	}
 }
 

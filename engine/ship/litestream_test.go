@@ -3,11 +3,15 @@ package ship_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/kstonedb/kstone/engine/monitor"
 	"github.com/kstonedb/kstone/engine/ship"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
@@ -42,7 +46,7 @@ func TestLitestream1083StopsWithoutAnError(t *testing.T) {
 			return errServer
 		})
 		h.put()
-		wantIs(t, <-reported, ship.ErrSilent)
+		wantIs(t, received(t, reported), ship.ErrSilent)
 		wantIs(t, s.Err(), ship.ErrSilent)
 		if m := s.Metrics(); !errors.Is(m.Err, ship.ErrSilent) || m.Lag < 2*interval ||
 			m.Restorable != h.last-1 || m.Newest != h.last {
@@ -51,14 +55,31 @@ func TestLitestream1083StopsWithoutAnError(t *testing.T) {
 		if how == "fails" {
 			wantIs(t, s.Err(), errServer)
 		}
+		wantMetric(t, monitor.Prometheus(h.db, s.Samples), "kstone_ship_failing 1\n",
+			"# TYPE kstone_ship_lag_seconds gauge\n", fmt.Sprintf("restorable_version %d\n",
+				h.last-1))
 		h.dest.set(nil)
 		close(hang)
 		h.shipped(s)
 		for s.Err() != nil { // of a machine that is busy
 			<-time.After(time.Millisecond)
 		}
+		wantMetric(t, monitor.Prometheus(h.db, s.Samples), "kstone_ship_failing 0\n",
+			"kstone_ship_lag_seconds 0\n", "kstone_ship_last_success_timestamp_seconds 1.")
 		ok(t, s.Close(ctx))
 		ok(t, h.db.Close())
+	}
+}
+
+// wantMetric wants lines of the text for Prometheus.
+func wantMetric(t *testing.T, metrics http.Handler, lines ...string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	metrics.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	for _, line := range lines {
+		if !strings.Contains(w.Body.String(), line) {
+			t.Errorf("no %q in %s", line, w.Body)
+		}
 	}
 }
 

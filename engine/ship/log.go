@@ -103,7 +103,10 @@ func (s *Shipper) cycle(ctx context.Context) error {
 	if err := s.checkEpoch(ctx); err != nil {
 		return err
 	}
-	if !s.end.based {
+	if err := s.src.Refresh(); err != nil {
+		return err
+	}
+	if !s.end.based || s.isStale() {
 		if err := s.rebase(ctx); err != nil {
 			return err
 		}
@@ -322,7 +325,7 @@ func (s *Shipper) advance(h *header) {
 	s.changedLocked()
 	s.mu.Unlock()
 	// Only a consumer that was dropped is not known: then nothing is retained for the shipper.
-	_ = s.consumer.Ack(s.end.position())
+	_ = s.ack(s.end.position())
 }
 
 // put makes an object and looks whether it is there. The error matches errExist, or errTorn.

@@ -107,14 +107,21 @@ func (h *harbor) shipped(s *ship.Shipper) {
 	ok(h.t, s.WaitFor(wait, h.last))
 }
 
-// ends waits for a shipper to end.
-func (h *harbor) ends(s *ship.Shipper) {
+// ends waits for a shipper or a follower to end.
+func (h *harbor) ends(s interface{ Ended() <-chan struct{} }) {
 	h.t.Helper()
+	received(h.t, s.Ended())
+}
+
+// received returns what comes over a channel, or fails the test.
+func received[T any](t testing.TB, c <-chan T) (v T) {
+	t.Helper()
 	select {
-	case <-s.Ended():
+	case v = <-c:
 	case <-time.After(20 * time.Second):
-		h.t.Fatal("the shipper goes on")
+		t.Fatal("nothing comes")
 	}
+	return v
 }
 
 func (h *harbor) contents() ship.Contents {
@@ -260,7 +267,7 @@ func TestSecondShipperFencesTheFirst(t *testing.T) {
 	b := h.start(ship.Options{})
 	h.ends(a)
 	wantIs(t, a.Err(), ship.ErrFenced)
-	wantIs(t, <-fenced, ship.ErrFenced)
+	wantIs(t, received(t, fenced), ship.ErrFenced)
 	wantIs(t, a.Close(ctx), ship.ErrFenced)
 	h.put()
 	ok(t, b.Close(ctx))
@@ -366,8 +373,10 @@ func TestGap(t *testing.T) {
 	h.opts.RetainBytes = 1 << 20
 	h.reopen()
 	s := h.start(ship.Options{})
-	h.put()
-	h.shipped(s)
+	for range 3 { // objects of the log before the gap, and after it
+		h.put()
+		h.shipped(s)
+	}
 	h.dest.set(func(op, _ string) error { return errServer })
 	first := h.last
 	much := func() {
@@ -380,7 +389,10 @@ func TestGap(t *testing.T) {
 	}
 	much()
 	h.dest.set(nil)
-	h.shipped(s)
+	for range 3 {
+		h.shipped(s)
+		h.put()
+	}
 	ok(t, s.Close(ctx))
 	c := h.contents()
 	if len(c.Ranges) != 2 || c.Ranges[0].Last.Version != first || len(c.Damage) > 0 {
@@ -409,6 +421,53 @@ func TestGap(t *testing.T) {
 	if n := len(h.contents().Ranges); n != 3 {
 		t.Errorf("%d ranges", n)
 	}
+}
+
+// A shipper that has slept while another one had to begin again, since commits were missing, puts
+// nothing between the objects of that.
+func TestShipperThatSleptOverAGap(t *testing.T) {
+	h := newHarbor(t)
+	h.opts.RetainBytes = 1 << 20
+	h.reopen()
+	a := h.start(ship.Options{})
+	h.put()
+	h.shipped(a)
+	asleep, wake := make(chan struct{}), make(chan struct{})
+	var one atomic.Bool
+	h.dest.set(func(op, name string) error {
+		if op == "put" && strings.HasPrefix(name, "log/") && one.CompareAndSwap(false, true) {
+			close(asleep)
+			<-wake
+		}
+		return nil
+	})
+	h.put()
+	<-asleep
+	for range 200 {
+		h.last++
+		ok(t, h.db.Put(engine.Key{PK: []byte("k")}, make([]byte, 60<<10)))
+	}
+	ok(t, h.db.Flush(ctx))
+	ok(t, h.db.DropConsumer(a.Metrics().Consumer))
+	h.last++
+	ok(t, h.db.Put(engine.Key{PK: []byte("k")}, make([]byte, 60<<10)))
+	b := h.start(ship.Options{BeginAgain: true})
+	for range 2 { // a base, and the log object that a wanted to put
+		h.put()
+		h.shipped(b)
+	}
+	close(wake)
+	h.ends(a)
+	wantIs(t, a.Err(), ship.ErrFenced)
+	for range 3 {
+		h.put()
+		h.shipped(b)
+	}
+	ok(t, b.Close(ctx))
+	if c := h.contents(); c.Ranges[len(c.Ranges)-1].Last.Version != h.last {
+		t.Errorf("the last version is %d: %+v", h.last, c)
+	}
+	h.restores(ship.Target{}, h.last)
 }
 
 // A moment is restored to the commit that was the newest then, never to a later one.
@@ -442,7 +501,7 @@ func TestCloseOfTheDatabase(t *testing.T) {
 	s := h.start(ship.Options{})
 	h.put()
 	ok(t, h.db.Close())
-	<-s.Ended()
+	h.ends(s)
 	wantIs(t, s.Err(), engine.ErrClosed)
 	wantIs(t, s.WaitFor(ctx, 100), engine.ErrClosed)
 	h.open()

@@ -78,9 +78,9 @@ type Shipper struct {
 	dest     Destination
 	o        Options
 	epoch    uint64
-	id       uint64 // of the destination
-	consumer *engine.Consumer
-	headers  headers // of the upkeep goroutine
+	id       uint64           // of the destination
+	consumer *engine.Consumer // nil: the database is opened read-only
+	headers  headers          // of the upkeep goroutine
 
 	end     end         // of the run goroutine, as those below
 	r       *wal.Reader // of the records from next on; nil: to be made
@@ -106,6 +106,7 @@ type Shipper struct {
 	fatal    error         // guarded by mu
 	changed  chan struct{} // guarded by mu: closed when m or fatal change
 	based    *pinned       // guarded by mu: the base that m.Bases waits for
+	stale    bool          // guarded by mu: the writing process has let based go
 	lastBase baseMark      // guarded by mu
 
 	failing     time.Time // guarded by mu: since when upkeep fails; zero: it does not
@@ -128,6 +129,9 @@ type end struct {
 // shipper is one of the consumers of the database; where it ended is known to the destination, and
 // the next Start goes on there. To ship no more, drop the consumer, which Metrics names.
 //
+// A database that is opened read-only is shipped beside the process that writes it. Then there is
+// no consumer: from one shipper to the next, log stays as long as engine.Options.RetainAge says.
+//
 // Start returns when the destination is this shipper's: others that ship to it end with ErrFenced.
 func Start(db *engine.DB, d Destination, o *Options) (*Shipper, error) {
 	opts, err := o.withDefaults()
@@ -139,8 +143,9 @@ func Start(db *engine.DB, d Destination, o *Options) (*Shipper, error) {
 		alarm:   alarm{"shipping", opts.Logger, opts.OnError},
 		changed: make(chan struct{}), sums: map[string][32]byte{},
 		copies: make(chan *pinned, 1), rounds: make(chan chan<- struct{})}
-	if s.src.Log == nil {
-		return nil, engine.ErrReadOnly
+	if s.src.Beside && s.src.Visible {
+		return nil, invalid("the database is opened with Visible: what a power cut may take back " +
+			"is not shipped")
 	}
 	if !s.src.History.On() {
 		return nil, invalid("the log is not retained: choose engine.Options.RetainBytes, or the " +
@@ -295,10 +300,22 @@ func (s *Shipper) join() (err error) {
 	if !s.end.based {
 		at = s.src.History.At(s.src.Log.LastSeq())
 	}
+	s.m.Bases, s.m.Restorable = s.end.based, uint64(s.end.seq)
+	if s.src.Beside {
+		s.m.Consumer = ""
+		return nil
+	}
 	if s.consumer, err = s.db.Consumer(s.m.Consumer, at); err != nil {
 		return err
 	}
-	s.m.Bases, s.m.Restorable = s.end.based, uint64(s.end.seq)
+	return s.ack(at)
+}
+
+// ack lets the log go that is shipped.
+func (s *Shipper) ack(at engine.Position) error {
+	if s.consumer == nil {
+		return nil
+	}
 	return s.consumer.Ack(at)
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/kstonedb/kstone/engine"
 )
 
 // minBaseLog is the least log after which a base is made before its time.
@@ -42,6 +44,10 @@ func (s *Shipper) makeBase(ctx context.Context, p *pinned) {
 	for {
 		err := s.putBase(ctx, p)
 		if s.upkeepErr(err); err == nil || errors.Is(err, errSuperseded) {
+			return
+		}
+		if errors.Is(err, engine.ErrStale) {
+			s.letGo(p)
 			return
 		}
 		select {

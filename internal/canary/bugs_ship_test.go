@@ -34,7 +34,7 @@ var shipBugs = []bug{
 		[]edit{{
 			"engine/ship/log.go", "	case h.epoch > s.epoch:\n		return ErrFenced\n", "",
 		}},
-		"./engine/ship", "TestSecondShipperFencesTheFirst",
+		"./engine/ship", "TestShipperThatSleptOverAGap",
 	},
 	{
 		"another history is refused: a shipper goes on without a look at its own",
@@ -123,8 +123,16 @@ var shipBugs = []bug{
 		"a follower replaces no commits of others: it does not look at its mark",
 		[]edit{{
 			"engine/ship/rebase.go", "c.Position.Version == uint64(last)+1 {",
-			"c.Position.Version > 0 {",
+			"c.Position.Version > min(uint64(last), 0) {",
 		}},
 		"./engine/ship", "TestFollowerBeginsAgain",
+	},
+	{
+		"a database is shipped beside its writer: a file of a base is read twice",
+		[]edit{{
+			"engine/ship/base.go", "	if s.src.Beside {\n		b := make",
+			"	if s.src.Beside && f == nil {\n		b := make",
+		}},
+		"./engine/ship", "TestShipBesideTheWriter",
 	},
 }

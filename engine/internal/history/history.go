@@ -113,6 +113,9 @@ func New(env Env, limits Limits, stored map[string]string) (*History, error) {
 	return h, nil
 }
 
+// Log returns the log, or what there is to see of it in a database that is opened read-only.
+func (h *History) Log() *wal.Log { return h.env.Log }
+
 // works reports whether there is a time index.
 func (h *History) works() bool { return h.On() || h.limits.Versions > 0 }
 

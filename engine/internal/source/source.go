@@ -25,6 +25,14 @@ type Source struct {
 	History *history.History
 	NowMs   func() int64
 
+	// Beside says that the database is opened read-only, so that another process may write it: Log
+	// is what is shown of it, and what was pinned may go, up to the limits for readers.
+	Beside bool
+	// Visible says that Log has commits that are not durable.
+	Visible bool
+	// Refresh makes Log show what the other process had made durable before the call.
+	Refresh func() error
+
 	// Pin keeps the files of the present state for a copy, until its Release.
 	Pin func() (*Copy, error)
 	// Properties returns the properties, of layers above.

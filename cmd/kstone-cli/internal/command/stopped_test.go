@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/ship"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
@@ -147,4 +149,53 @@ func filesIn(t *testing.T, dir string) []string {
 		t.Fatal(err)
 	}
 	return names
+}
+
+// TestShipBesideAWriter: ship works while another process writes, once or until Ctrl-C.
+func TestShipBesideAWriter(t *testing.T) {
+	self, err := exec.LookPath("kstone-cli")
+	if err != nil || runtime.GOOS == "windows" {
+		t.Skip("needs signals between processes")
+	}
+	dir := t.TempDir()
+	db, err := engine.Open(filepath.Join(dir, "s.db"), &engine.Options{RetainBytes: 16 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	put := func() uint64 {
+		t.Helper()
+		if err := db.Put(engine.K("k", "s"), []byte("v"), engine.Sync); err != nil {
+			t.Fatal(err)
+		}
+		return db.Metrics().LastVersion
+	}
+	put()
+	once, follow := exec.Command(self, "ship", "s.db", "dest"),
+		exec.Command(self, "ship", "s.db", "dest", "--follow")
+	once.Dir, follow.Dir = dir, dir
+	first, err := once.CombinedOutput()
+	if err != nil || !bytes.Contains(first, []byte("version 1 in")) {
+		t.Fatalf("%v: %s", err, first)
+	}
+	var out bytes.Buffer
+	follow.Stdout = &out
+	if err := follow.Start(); err != nil {
+		t.Fatal(err)
+	}
+	dest := ship.Directory(filepath.Join(dir, "dest"))
+	for last, until := uint64(0), put(); last < until; {
+		c, err := ship.List(t.Context(), dest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = c.Ranges[0].Last.Version
+	}
+	put()
+	if err := follow.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := follow.Wait(); err != nil || !strings.Contains(out.String(), "version 3 in") {
+		t.Errorf("%v: %s", err, &out)
+	}
 }

@@ -2,6 +2,7 @@ package upkeep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -23,41 +24,84 @@ func ShipCommand(a *cli.App) *cobra.Command {
 commits since the last time. Any of them can be restored. A copy that is made later
 has only the data files that are new. DEST is a directory, or s3://BUCKET/PREFIX, which
 kstone-cli-stores takes. The setting retain-bytes must be chosen, so that commits are
-kept until they are shipped. A program ships by itself, each second, with package
-engine/ship.`,
+kept until they are shipped.
+
+It works beside the program that writes the database, too, and goes on each second with
+--follow, until it is stopped. The database then waits for no shipper: choose retain-age,
+so that commits stay for the time in which none runs. A program ships by itself with
+package engine/ship.`,
 		Example: `  kstone-cli settings orders.db retain-bytes=1GiB
   kstone-cli ship orders.db /mnt/backup/orders
+  kstone-cli ship orders.db /mnt/backup/orders --follow
   kstone-cli restore /mnt/backup/orders --list`,
 		Args: a.Arguments(1, 1),
 	}
 	var o ship.Options
+	var follow bool
 	cmd.Flags().BoolVar(&o.BeginAgain, "begin-again", false,
 		"make a new full copy if commits are missing that were not shipped")
-	cmd.RunE = a.OnDB(cli.ReadWrite, func(ctx context.Context, d *cli.Database,
-		args []string) error {
-		ctx, release := cli.UntilStopped(ctx)
-		defer release()
-		start := time.Now()
-		dest, err := cli.Destination(ctx, args[0])
-		if err != nil {
-			return err
+	cmd.Flags().BoolVar(&follow, "follow", false, "go on with what is committed later")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, args := a.Split(args)
+		run := func(d *cli.Database) error {
+			return shipTo(cmd.Context(), a, d.DB, args[0], o, follow)
 		}
-		s, err := ship.Start(d.DB, dest, &o)
-		if err != nil {
-			return err
+		if follow {
+			return a.WithDB(path, cli.ReadOnly, run)
 		}
-		if err := a.Busy(cli.Work{Doing: "shipping"}, func() error {
-			return s.Close(ctx)
-		}); err != nil {
-			return err
+		err := a.WithDB(path, cli.ReadWrite, run)
+		if errors.Is(err, engine.ErrLocked) { // beside the program that writes
+			err = a.WithDB(path, cli.ReadOnly, run)
 		}
-		m := s.Metrics()
-		_, err = fmt.Fprintf(a.Out, "shipped up to version %d in %s: %s of log, %s of data files, "+
-			"%s were there\n", m.Restorable, figure.Duration(time.Since(start)),
-			figure.Bytes(m.LogBytes), figure.Bytes(m.SSTBytes), figure.Bytes(m.SharedBytes))
 		return err
-	})
+	}
 	return cmd
+}
+
+// lastShipment is how long a shipper that is stopped tries to ship the rest.
+const lastShipment = 10 * time.Second
+
+// shipTo ships to a destination what there is, or until ctx ends or the shipper does.
+func shipTo(ctx context.Context, a *cli.App, db *engine.DB, to string, o ship.Options, follow bool,
+) error {
+	ctx, release := cli.UntilStopped(ctx)
+	defer release()
+	start := time.Now()
+	dest, err := cli.Destination(ctx, to)
+	if err != nil {
+		return err
+	}
+	if follow {
+		o.OnError = func(err error) { fmt.Fprintf(a.Err, "%v\n", err) }
+	}
+	s, err := ship.Start(db, dest, &o)
+	if errors.Is(err, ship.ErrGap) {
+		return cli.Advise(err, "--begin-again makes a new full copy; a longer retain-age keeps "+
+			"commits for the time in which nothing ships")
+	}
+	if err != nil {
+		return err
+	}
+	last, cancel := ctx, context.CancelFunc(func() {})
+	if follow {
+		fmt.Fprintf(a.Err, "shipping to %s: stop with Ctrl-C\n", cli.Shown(to))
+		select {
+		case <-ctx.Done():
+		case <-s.Ended():
+		}
+		last, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastShipment)
+	}
+	defer cancel()
+	if err := a.Busy(cli.Work{Doing: "shipping"}, func() error {
+		return s.Close(last)
+	}); err != nil {
+		return err
+	}
+	m := s.Metrics()
+	_, err = fmt.Fprintf(a.Out, "shipped up to version %d in %s: %s of log, %s of data files, "+
+		"%s were there\n", m.Restorable, figure.Duration(time.Since(start)),
+		figure.Bytes(m.LogBytes), figure.Bytes(m.SSTBytes), figure.Bytes(m.SharedBytes))
+	return err
 }
 
 // RestoreCommand returns the command restore.
