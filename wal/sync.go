@@ -220,9 +220,9 @@ func (l *Log) syncOnce() error {
 	return l.Err() // a write may have failed meanwhile: no success after that
 }
 
-// proveLocked writes a marker if all records are durable, so that damage to them, or a segment
-// that is missing, does not pass for a torn tail as long as no record follows. The marker is not
-// synced before Close does: a power cut may take it, a kill does not.
+// proveLocked writes a marker if all records are durable. Without one, Open takes damage to the
+// last records, or a missing segment, for a torn tail and cuts it. The marker is not synced before
+// Close: a power cut may remove it, a kill does not.
 func (l *Log) proveLocked() error {
 	if l.cur == nil || l.last != l.SyncedSeq() || l.marked == l.last {
 		return nil
