@@ -144,6 +144,33 @@ func (db *DB) Metrics() Metrics {
 	return m
 }
 
+// HotReads says where reads of late went, from a sample of one Get, looked up key or query in
+// 256. Scans are not in it. Of a database with few reads it is empty.
+type HotReads struct {
+	// Reads is about how many reads the others are parts of: up to a million.
+	Reads   uint64
+	Stripes [256]uint64
+	// Partitions are those with the most reads first: at most 64, which had at least one read
+	// in 200.
+	Partitions []HotPartition
+}
+
+// HotPartition is a partition and about how many of the reads it had, rather too few.
+type HotPartition struct {
+	PK    []byte
+	Reads uint64
+}
+
+// HotReads returns where the reads of this process went of late.
+func (db *DB) HotReads() HotReads {
+	h := db.reads.Hot()
+	out := HotReads{Reads: h.Reads, Stripes: h.Stripes}
+	for _, p := range h.Partitions {
+		out.Partitions = append(out.Partitions, HotPartition(p))
+	}
+	return out
+}
+
 func (db *DB) stripeMetrics(m *Metrics) {
 	stripes := &db.stripes
 	if db.follow != nil {

@@ -178,12 +178,20 @@ func TestLive(t *testing.T) {
 	for i := range 5 {
 		ok(t, s.e.Put(engine.K("busy", fmt.Sprint(i)), []byte("v")))
 	}
+	for range 3000 {
+		_, err := s.e.Get(engine.K("busy", "1"))
+		ok(t, err)
+	}
 	s.exec("INSERT INTO towns VALUES ('new', 'town', 1)")
 	second := live(first.Version)
 	if len(second.Hot) != 2 || second.Hot[0] != (console.Hot{PK: "busy", Owner: "items",
 		Stripe: second.Hot[0].Stripe, Changed: 5}) || second.Hot[1].Owner != "table towns" ||
 		second.Hot[1].PK != "new" || second.Changed[second.Hot[0].Stripe] < 5 {
 		t.Errorf("%+v", second.Hot)
+	}
+	if r := second.Read; len(r) == 0 || r[0].PK != "busy" || r[0].Owner != "items" ||
+		r[0].Share < 0.8 || second.Reads[r[0].Stripe] < 2000 {
+		t.Errorf("%+v", r)
 	}
 	if text := s.get(fmt.Sprintf("/metrics?since=%d", first.Version)); !strings.Contains(text,
 		`<th scope="row">busy</th>`) || !strings.Contains(text, "kstone_stall_seconds_total") {

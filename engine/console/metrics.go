@@ -14,9 +14,9 @@ import (
 
 // metricsPage is the body of the page of metrics.
 type metricsPage struct {
-	Sample  *Sample
-	Heat    template.HTML
-	Metrics []monitor.Sample
+	Sample      *Sample
+	Heat, Reads template.HTML
+	Metrics     []monitor.Sample
 }
 
 // metricsPage has the metrics, and what has changed since the version that the request names.
@@ -26,8 +26,8 @@ func (c *Console) metricsPage(r *http.Request) (any, error) {
 		return nil, err
 	}
 	m := c.e.Metrics()
-	return metricsPage{s, overview.HeatMap(&s.Changed, "changed items"), monitor.Samples(&m)},
-		monitor.Health(c.e)
+	return metricsPage{s, overview.HeatMap(&s.Changed, "changed items"),
+		overview.HeatMap(&s.Reads, "reads"), monitor.Samples(&m)}, monitor.Health(c.e)
 }
 
 // advicePage is the body of the page of advice.

@@ -34,7 +34,8 @@ func init() {
 		if name == "" {
 			name = "overview"
 		}
-		layout := template.New("layout.html").Funcs(template.FuncMap{"count": figure.Count})
+		layout := template.New("layout.html").Funcs(template.FuncMap{"count": figure.Count,
+			"percent": func(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }})
 		pages[p.Name] = template.Must(layout.ParseFS(web, "web/layout.html", "web/"+name+".html"))
 	}
 }

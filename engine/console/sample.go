@@ -38,6 +38,18 @@ type Sample struct {
 	// for, at most 5000 in all, and Hot names the partitions with the most of them.
 	Changed [256]int64 `json:"changed"`
 	Hot     []Hot      `json:"hot"`
+	// Reads counts what this process has read of each stripe of late, and Read names the
+	// partitions that it has read most, by a sample: see engine.HotReads.
+	Reads [256]int64 `json:"reads"`
+	Read  []Read     `json:"read"`
+}
+
+// Read is a partition with many reads.
+type Read struct {
+	PK     string  `json:"pk"`
+	Owner  string  `json:"owner"` // the table or index
+	Stripe uint8   `json:"stripe"`
+	Share  float64 `json:"share"` // of the reads
 }
 
 // Hot is a partition with many changes.
@@ -61,14 +73,15 @@ type Source struct {
 func (s *Source) Sample(ctx context.Context, now time.Time, since uint64) (*Sample, error) {
 	m := s.Engine.Metrics()
 	out := &Sample{Name: s.Name, Time: now, Version: m.LastVersion, Reader: s.Engine.Follows(),
-		Metrics: monitor.Values(&m), Hot: []Hot{}}
+		Metrics: monitor.Values(&m), Hot: []Hot{}, Read: []Read{}}
 	if err := monitor.Health(s.Engine); err != nil {
 		out.Problem = err.Error()
 	}
+	owners := overview.OwnersIn(s.Tables)
+	s.read(out, owners)
 	if since == 0 || since >= m.LastVersion {
 		return out, nil
 	}
-	owners := overview.OwnersIn(s.Tables)
 	hot := map[string]*Hot{}
 	changed := engine.Scan{Unordered: true, Since: since, Limit: maxChanged}
 	for item, err := range s.Engine.Scan(ctx, changed) {
@@ -94,6 +107,20 @@ func (s *Source) Sample(ctx context.Context, now time.Time, since uint64) (*Samp
 	})
 	out.Hot = out.Hot[:min(len(out.Hot), maxHot)]
 	return out, nil
+}
+
+// read sets what is read most.
+func (s *Source) read(out *Sample, owners *overview.Owners) {
+	h := s.Engine.HotReads()
+	for i, n := range h.Stripes {
+		out.Reads[i] = int64(n)
+	}
+	for _, p := range h.Partitions[:min(len(h.Partitions), maxHot)] {
+		owner := owners.Of(p.PK)
+		out.Read = append(out.Read, Read{Owner: owner.Name(), Stripe: keycodec.Stripe(p.PK),
+			PK:    shorten(owner.PartitionName(s.FormatPK, engine.Key{PK: p.PK})),
+			Share: float64(p.Reads) / float64(h.Reads)})
+	}
 }
 
 // sample takes one for a request, which names a version as ?since=.

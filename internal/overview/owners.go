@@ -103,8 +103,11 @@ func (o Owner) PartitionName(format func(pk []byte) string, key engine.Key) stri
 	case o.Catalogue:
 		return "definitions"
 	case o.Table != nil:
-		row, all := o.Table.Row(), o.Table.All()
-		if err := o.Table.DecodeKey(row, key, &all); err != nil {
+		row, wanted := o.Table.Row(), schema.Columns()
+		for _, c := range o.Table.PK {
+			wanted.Add(c.Ordinal)
+		}
+		if err := o.Table.DecodeKey(row, key, &wanted); err != nil {
 			return format(pk)
 		}
 		var parts []string

@@ -11,6 +11,8 @@ import (
 type counters struct {
 	gets, queries, scans atomic.Uint64
 	times                histogram.Histogram // of lookups of one key
+	timed                atomic.Uint64       // how many of them are in times
+	hot                  hotReads
 }
 
 // sampleEvery is how many lookups share one measurement. Why not all: reading the clock twice
@@ -25,9 +27,31 @@ func (c *counters) start() time.Time {
 	return time.Now()
 }
 
-func (c *counters) done(start time.Time) {
-	if !start.IsZero() {
-		c.times.Record(time.Since(start))
+// done ends the measurement of a lookup of a key in ordered form.
+func (c *counters) done(start time.Time, id uint8, key []byte) {
+	if start.IsZero() {
+		return
+	}
+	c.times.Record(time.Since(start))
+	if c.timed.Add(1)%(hotEvery/sampleEvery) == 0 {
+		c.hot.note(id, key)
+	}
+}
+
+// query counts a query. If it returns true, its partitions are to be noted.
+func (c *counters) query() (note bool) { return c.queries.Add(1)%hotEvery == 0 }
+
+// group counts lookups of many keys.
+func (c *counters) group(l *lookups) {
+	n := uint64(len(l.ids))
+	for past := c.gets.Add(n) % hotEvery; past < n; past += hotEvery {
+		number := n - 1 - past
+		if l.few {
+			c.hot.note(l.ids[number], l.list[number].Key)
+			continue
+		}
+		s := &l.slots[number]
+		c.hot.note(l.ids[s.number], l.text[s.at:s.at+int(s.size)])
 	}
 }
 

@@ -90,8 +90,12 @@ var gatheringPool = sync.Pool{New: func() any { return new(gathering) }}
 func (it *Iteration) Gather(g *Gather, ordered bool) {
 	s := gatheringPool.Get().(*gathering)
 	it.gathering = s
-	it.state.counters.queries.Add(1)
 	s.plan(g)
+	if c := &it.state.counters; c.query() {
+		for i := range s.parts {
+			c.hot.note(s.parts[i].stripe, s.parts[i].prefix)
+		}
+	}
 	if it.reader.tx != nil {
 		s.note(it.reader.tx)
 	}

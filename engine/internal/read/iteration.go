@@ -153,7 +153,6 @@ func (it *Iteration) MayHold(f func(zone.Columns) bool, blocks *zone.BlockCounts
 // Partition selects items of partition pk, whose ordered keys begin with so many bytes before
 // the sort key, in a span; Read reads parts of it. A transaction then depends on all of it.
 func (it *Iteration) Partition(pk []byte, prefix int, s base.Span) {
-	it.state.counters.queries.Add(1)
 	it.scratch = s.Lo[:0]
 	id := keycodec.Stripe(pk)
 	if tx := it.reader.tx; tx != nil && !s.Empty() {
@@ -161,6 +160,9 @@ func (it *Iteration) Partition(pk []byte, prefix int, s base.Span) {
 	}
 	it.query.pk, it.query.skip, it.query.stripe = pk, prefix, id
 	it.part = &it.query
+	if c := &it.state.counters; c.query() {
+		c.hot.note(id, keycodec.AppendOrderedPK(nil, pk))
+	}
 }
 
 // Stripes selects items of several stripes in a span; Read reads parts of it. A transaction

@@ -44,7 +44,7 @@ func (r *Reader) findRegistered(buf *scratch, id uint8, e *base.Entry) (live boo
 	found, err := buf.node.gen.stripes[id].Get(buf.key, s.Hash(buf.key), snap, e)
 	s.snaps.release(&buf.node)
 	buf.node.gen = nil
-	s.counters.done(start)
+	s.counters.done(start, id, buf.key)
 	if err != nil {
 		return false, s.Error(err)
 	}
@@ -75,7 +75,7 @@ func (r *Reader) find(id uint8, key []byte, e *base.Entry) (live bool, err error
 		complete = s.visible.load()
 		found, err = r.stripes()[id].Get(key, hash, snap, e)
 	}
-	s.counters.done(start)
+	s.counters.done(start, id, key)
 	if r.at != nil { // what was found need not be of the moment any more
 		if over := r.at.err(); over != nil {
 			return false, over

@@ -125,7 +125,7 @@ func (l *lookups) begin(r *Reader) error {
 	if err := r.enter(&l.node); err != nil {
 		return err
 	}
-	r.state.counters.gets.Add(uint64(len(l.ids)))
+	r.state.counters.group(l)
 	l.beginAt(r.state, l.node.seq)
 	l.stripes = l.node.gen.stripes
 	if r.at != nil {

@@ -79,7 +79,20 @@ func (f *frame) lines(before, now *console.Sample) []string {
 	row("disk", "%s in %s, %s  log %s", r.size("disk_bytes"),
 		figure.Plural(int64(r.metric("files")), "file"),
 		figure.Plural(int64(r.metric("runs")), "run"), r.size("log_bytes"))
-	return append(out, f.hottest()...)
+	out = append(out, f.hottest()...)
+	return append(out, mostRead(now)...)
+}
+
+// mostRead lists the partitions that the process reads most.
+func mostRead(now *console.Sample) (out []string) {
+	for _, r := range now.Read[:min(len(now.Read), topPartitions)] {
+		out = append(out, fmt.Sprintf("  %6.1f %%  stripe %3d  %s (%s)", 100*r.Share, r.Stripe,
+			layout.Show([]byte(r.PK)), layout.Show([]byte(r.Owner))))
+	}
+	if len(out) > 0 {
+		out = append([]string{"", "partitions read most, of one read in 256"}, out...)
+	}
+	return out
 }
 
 // heat adds what has changed.
@@ -115,7 +128,7 @@ func (f *frame) hottest() []string {
 		text = append(text, fmt.Sprintf("%d: %s", i, number(f.stripes[i])))
 	}
 	out := []string{"", "hottest stripes, by items changed", "  " + strings.Join(text, "  "), "",
-		"hottest partitions"}
+		"hottest partitions, by items changed"}
 	keys := slices.SortedFunc(maps.Keys(f.partitions), func(a, b hotKey) int {
 		return cmp.Or(cmp.Compare(f.partitions[b], f.partitions[a]), strings.Compare(a.pk, b.pk))
 	})

@@ -33,8 +33,8 @@ and partitions that change most, again and again; q or Ctrl-C ends it.
 ADDRESS is that of a console, as kstone-cli console or a program prints it, with its
 token: it has all figures of the process that serves it. A DB is read beside the process
 that has it open: commits, changes and files are seen, but not what that process reads
-and waits for. Hot partitions are those with the most changed items; reads are not
-counted by key.
+and waits for. Hot partitions are those with the most changed items, and those that
+the process reads most, by a sample of one read in 256.
 
 With --once, or if the output is no terminal, one sample is written, of one interval.`,
 		Example: `  kstone-cli top cities.db --once

@@ -18,13 +18,15 @@ func TestFrame(t *testing.T) {
 	second := &console.Sample{Name: first.Name, Time: time.Unix(102, 0), Version: 1500,
 		Metrics: map[string]float64{"kstone_gets_total": 250, "kstone_memtable_bytes": 1 << 20,
 			"kstone_write_latency_seconds_0.5": 0.001},
-		Hot: []console.Hot{{PK: "\x1b]0;x\a", Owner: "items", Stripe: 7, Changed: 40}}}
+		Hot:  []console.Hot{{PK: "\x1b]0;x\a", Owner: "items", Stripe: 7, Changed: 40}},
+		Read: []console.Read{{PK: "a\x1b[2J", Owner: "table t", Stripe: 9, Share: 0.25}}}
 	second.Changed[7] = 40
 	f := newFrame()
 	f.lines(nil, first)
 	text := strings.Join(f.lines(first, second), "\n")
 	for _, want := range []string{"version 1,500", "commits    250/s", "gets 100/s", "median 1ms",
-		"write buffers 1.0 MiB", "7: 40", `40  stripe   7  \x1b]0;x`} {
+		"write buffers 1.0 MiB", "7: 40", `40  stripe   7  \x1b]0;x`,
+		`25.0 %  stripe   9  a\x1b[2J (table t)`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
