@@ -265,19 +265,23 @@ func (q *query) collectNeeds() {
 	for _, r := range q.rels {
 		used = append(used, r.on...)
 	}
-	for _, r := range q.rels {
-		for _, e := range used {
-			addColumns(&r.need, e, r.source)
-		}
-	}
+	q.needs(used)
 	if q.sel.RowKeys {
 		q.rels[0].need.rowKey = true
 	}
 	if q.page && !q.grouped && !q.sel.Distinct {
-		for _, e := range q.ties() {
-			for _, r := range q.rels {
-				addColumns(&r.need, e, r.source)
+		q.needs(q.ties())
+	}
+}
+
+// needs notes that relations have to give the columns of expressions.
+func (q *query) needs(exprs []expr.Expr) {
+	for _, e := range exprs {
+		expr.Walk(e, func(x expr.Expr) bool {
+			if c, ok := x.(expr.Column); ok && c.Source >= 0 && c.Source < len(q.rels) {
+				q.rels[c.Source].need.add(c.Ordinal)
 			}
-		}
+			return true
+		})
 	}
 }

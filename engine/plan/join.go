@@ -162,21 +162,27 @@ func (q *query) unique(r *relation, c candidate) candidate {
 
 // joinWants returns orders of a relation that a merge join could use.
 func (q *query) joinWants(r *relation) (wants []want) {
-	for _, t := range slices.Concat(q.where, onTerms(q.rels)) {
-		_, right, ok := q.equiJoin(termOf(t), r.others(), 1<<r.source)
-		if c, plainColumn := right.(expr.Column); ok && plainColumn {
-			wants = append(wants,
-				want{order: []operator.OrderColumn{q.orderColumn(c, false, false)}})
+	if q.facts == nil {
+		return nil // there is no join
+	}
+	add := func(terms []term) {
+		for _, t := range terms {
+			_, right, ok := q.equiJoin(t, r.others(), 1<<r.source)
+			if c, plainColumn := right.(expr.Column); ok && plainColumn {
+				order := []operator.OrderColumn{q.orderColumn(c, false, false)}
+				if !slices.ContainsFunc(wants, func(w want) bool {
+					return slices.Equal(w.order, order)
+				}) {
+					wants = append(wants, want{order: order})
+				}
+			}
 		}
 	}
-	return wants
-}
-
-func onTerms(rels []*relation) (terms []expr.Expr) {
-	for _, r := range rels {
-		terms = append(terms, r.on...)
+	add(q.facts[r.source].where)
+	for i := range q.facts {
+		add(q.facts[i].on)
 	}
-	return terms
+	return wants
 }
 
 func (q *query) orderColumn(c expr.Column, desc, nullsLast bool) operator.OrderColumn {
@@ -258,31 +264,42 @@ type joinTerms struct {
 func (q *query) termsFor(c candidate, r *relation) (j joinTerms) {
 	mine := uint64(1) << r.source
 	set := c.set | mine
-	facts := &q.facts[r.source]
-	terms := facts.on
-	if r.kind == Inner && c.distinct != nil {
-		terms = slices.Concat(terms, q.facts[c.distinct.source].on)
-	}
-	for _, t := range facts.where {
-		if t.set&^set == 0 {
-			if r.kind == Inner {
-				terms = append(terms[:len(terms):len(terms)], t)
-			} else {
-				j.above = append(j.above, t.Expr)
-			}
-		}
-	}
-	for _, t := range terms {
-		s := t.set
+	take := func(t term) {
 		// A term on the left side alone says nothing about rows of an inner join, but which
 		// partners a left row has in the others.
-		if s&mine == 0 && r.kind == Inner || s&^set != 0 {
-			continue
+		if t.set&mine == 0 && r.kind == Inner || t.set&^set != 0 {
+			return
 		}
 		if l, x, ok := q.equiJoin(t, c.set, mine); ok {
 			j.left, j.right = append(j.left, l), append(j.right, x)
 		} else {
 			j.on = append(j.on, t.Expr)
+		}
+	}
+	facts := &q.facts[r.source]
+	n := len(facts.on)
+	for _, t := range facts.where {
+		if t.set&^set == 0 {
+			n++
+		}
+	}
+	sides := make([]expr.Expr, 2*n)
+	j.left, j.right = sides[:0:n], sides[n:n:2*n]
+	for _, t := range facts.on {
+		take(t)
+	}
+	if r.kind == Inner && c.distinct != nil {
+		for _, t := range q.facts[c.distinct.source].on {
+			take(t)
+		}
+	}
+	for _, t := range facts.where {
+		switch {
+		case t.set&^set != 0:
+		case r.kind == Inner:
+			take(t)
+		default:
+			j.above = append(j.above, t.Expr)
 		}
 	}
 	return j
