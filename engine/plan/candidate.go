@@ -114,7 +114,7 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 			total: p.total, path: p})
 	}
 	if !paths[0].point {
-		all = append(all, q.unions(r, e, indexes)...)
+		all = append(all, q.unions(r, e, indexes, paths)...)
 		all = append(all, q.intersections(r, e, paths)...)
 		all = append(all, q.keeps(r, e)...)
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -15,31 +16,51 @@ import (
 const minGain = 4
 
 // unions returns a candidate for each OR whose terms different indexes can serve: the row
-// keys that each of them finds, each once, and then the rows.
-func (q *query) unions(r *relation, e *estimate.Estimator, indexes []*schema.Index) (
-	all []candidate) {
-	for _, i := range bestUnions(r.pred, e) {
-		or := r.pred[i].(expr.Or)
-		rest := slices.Concat(r.pred[:i], r.pred[i+1:])
-		u := &Union{}
-		for _, b := range or.Terms {
-			n := q.keysOnly(r, e, indexes, conjunct.Split(slices.Clone(rest), b))
-			if n == nil {
-				u = nil
-				break
-			}
-			u.Inputs = append(u.Inputs, n)
-			u.Expected.Rows += n.Estimate().Rows
-			u.Expected.Cost += n.Estimate().Cost
+// keys that each of them finds, each once, and then the rows. It leaves out what costs at least
+// as much as one of the paths: that has no order to make up for it.
+func (q *query) unions(r *relation, e *estimate.Estimator, indexes []*schema.Index,
+	paths []*path) (all []candidate) {
+	ors := bestUnions(r.pred, e)
+	if len(ors) == 0 {
+		return nil
+	}
+	least := math.Inf(1)
+	for _, p := range paths {
+		if !q.refusesFullScan() {
+			least = min(least, p.estimate.Cost)
 		}
-		if u == nil {
-			continue
+	}
+	for _, i := range ors {
+		if u := q.union(r, e, indexes, i, least); u != nil {
+			all = append(all, candidate{node: q.fetch(r, e, u), set: 1 << r.source})
 		}
-		u.Elements = u.Inputs[0].Layout()
-		u.Expected.Cost += u.Expected.Rows * q.costs().Hash
-		all = append(all, candidate{node: q.fetch(r, e, u), set: 1 << r.source})
 	}
 	return all
+}
+
+// union returns the row keys that term i, an OR, finds; nil if an index would be read whole, or it
+// costs as much as most.
+func (q *query) union(r *relation, e *estimate.Estimator, indexes []*schema.Index, i int,
+	most float64) Node {
+	or := r.pred[i].(expr.Or)
+	rest := slices.Concat(r.pred[:i], r.pred[i+1:])
+	c, u := q.costs(), &Union{}
+	for j, b := range or.Terms {
+		ahead := float64(len(or.Terms)-j) * c.Seek
+		if u.Expected.Cost+u.Expected.Rows*(c.Hash+c.Fetch)+ahead >= most {
+			return nil
+		}
+		n := q.keysOnly(r, e, indexes, conjunct.Split(slices.Clone(rest), b))
+		if n == nil {
+			return nil
+		}
+		u.Inputs = append(u.Inputs, n)
+		u.Expected.Rows += n.Estimate().Rows
+		u.Expected.Cost += n.Estimate().Cost
+	}
+	u.Elements = u.Inputs[0].Layout()
+	u.Expected.Cost += u.Expected.Rows * c.Hash
+	return u
 }
 
 // maxUnions bounds the ORs of an AND that are tried as unions: each takes looking at all terms.
@@ -71,7 +92,14 @@ const maxBranches = 16
 func (q *query) keysOnly(r *relation, e *estimate.Estimator, indexes []*schema.Index,
 	terms []expr.Expr) Node {
 	var best *path
+	var tested need
+	for _, t := range terms {
+		addColumns(&tested, t, r.source)
+	}
 	for _, x := range indexes {
+		if x != nil && !slices.Contains(tested.ordinals, x.Columns[0].Ordinal) {
+			continue // the scan of its key would not be bounded
+		}
 		branch := *r
 		branch.pred, branch.need = terms, need{}
 		if x != nil && x.Where != nil && !implies(&branch, terms, x.Where) {

@@ -369,6 +369,9 @@ func (sc *scope) count(where string, e syntax.Expr) expr.Expr {
 
 // mark remembers where a bound expression stands, for errors of the planner.
 func (sc *scope) mark(e expr.Expr, pos int) expr.Expr {
+	if sc.marks == nil {
+		sc.marks = make([]mark, 0, 16)
+	}
 	sc.marks = append(sc.marks, mark{e, pos})
 	return e
 }

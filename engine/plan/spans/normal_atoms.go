@@ -47,6 +47,9 @@ func (n *normaliser) convert(e expr.Cmp) expr.Expr {
 	atLeast := e.Op == expr.Gt || e.Op == expr.Ge
 	switch p {
 	case Exact:
+		if floor == c.Value {
+			return e
+		}
 		return expr.Cmp{Op: e.Op, L: column, R: expr.Const{Value: floor}}
 	case Between:
 		switch e.Op {

@@ -182,10 +182,8 @@ func (j *judge) query(r record) {
 	values, err := j.values(text, r.types)
 	j.tally.elapsed += time.Since(start)
 	other := j.beside(r, err, processorTime()-used)
-	for _, t := range tokens(text) {
-		if err == nil && j.stale[t.text] {
-			err = errors.New("reads a table that a refused statement should have written")
-		}
+	if err == nil && len(j.stale) > 0 {
+		err = j.reads(text)
 	}
 	if err != nil {
 		j.tally.refuse(r, err)
@@ -204,6 +202,16 @@ func (j *judge) query(r record) {
 		j.tally.equal++
 		j.labels[r.label] = hash
 	}
+}
+
+// reads returns an error if a query reads a table that a refused statement should have written.
+func (j *judge) reads(text string) error {
+	for _, t := range tokens(text) {
+		if j.stale[t.text] {
+			return errors.New("reads a table that a refused statement should have written")
+		}
+	}
+	return nil
 }
 
 // beside runs a query on SQLite, if it is there, and returns its values; ours is the time that

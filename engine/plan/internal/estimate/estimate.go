@@ -357,7 +357,8 @@ func (e *Estimator) Selectivity(terms []expr.Expr) float64 {
 	f := 1.0
 	var few [4]equality
 	equals := equalities(few[:0])
-	var ranges []columnRange
+	var some [3]columnRange
+	ranges := some[:0]
 	var lists []expr.In
 	for _, t := range terms {
 		if in, ok := t.(expr.In); ok && e.live != nil {
