@@ -155,9 +155,10 @@ func (m *Merge) take(e *base.Entry) bool {
 	if hidden {
 		return false
 	}
-	m.out = base.Entry{Key: m.key, Value: e.Value, Seq: e.Seq, Expiry: e.Expiry, Kind: e.Kind}
+	m.out = *e
+	m.out.Key = m.key
 	if e.Kind == base.KindPutTTL && !e.Live(m.o.NowMs) {
-		m.out.Kind, m.out.Value, m.out.Expiry = base.KindDelete, nil, 0
+		m.out = base.Entry{Key: m.key, Seq: e.Seq, Kind: base.KindDelete}
 	}
 	if !m.o.Bottom {
 		return true

@@ -10,6 +10,7 @@ import (
 type RunInfo struct {
 	ID                   uint64
 	Bytes                uint64 // size of its files
+	ValueBytes           uint64 // of value files that it refers to
 	Entries              uint64 // point entries, tombstones included
 	Tombstones           uint64 // point tombstones
 	RangeTombstones      uint64
@@ -30,6 +31,9 @@ func Info(id uint64, files []*base.FileMeta) RunInfo {
 			r.MaxExpiry = max(r.MaxExpiry, f.MaxExpiry)
 		}
 		r.Bytes += uint64(f.SizeBytes)
+		for _, v := range f.Values {
+			r.ValueBytes += v.Bytes
+		}
 		r.Entries += f.Entries
 		r.Tombstones += f.Tombstones
 		r.RangeTombstones += f.RangeTombstones
@@ -50,6 +54,9 @@ type Options struct {
 	// GarbagePercent: when this share of a stripe's entries are tombstones or have
 	// expired, they are merged down to the bottom. Default 20.
 	GarbagePercent int
+	// ValueBytes is the size of the stripe's value files, and ValueGarbage what of it no run refers
+	// to. Default 0: nothing is merged because of them.
+	ValueBytes, ValueGarbage uint64
 	// rangeTombstoneWeight is the number of tombstones that a range tombstone counts
 	// for. What it really covers is not known. Default 256.
 	rangeTombstoneWeight int
@@ -106,6 +113,7 @@ const (
 	ReasonMaxRuns  Reason = "too many runs"       // whatever their sizes
 	ReasonSpaceAmp Reason = "space amplification" // upper runs are large for the bottom
 	ReasonGarbage  Reason = "garbage"             // tombstones and expired entries
+	ReasonValues   Reason = "garbage of values"   // in value files
 	ReasonManual   Reason = "manual request"      // PickFull
 )
 
@@ -127,6 +135,9 @@ type Plan struct {
 func Pick(runs []RunInfo, o Options, nowMs int64, oldestSnapshot base.SeqNum) (Plan, bool) {
 	o = o.withDefaults()
 	if p, ok := pickGarbage(runs, o, nowMs, oldestSnapshot); ok {
+		return p, true
+	}
+	if p, ok := pickValues(runs, o); ok {
 		return p, true
 	}
 	if p, ok := pickSpace(runs, o); ok {
@@ -207,6 +218,26 @@ func (r *RunInfo) garbage(o Options, nowMs int64, oldest base.SeqNum) float64 {
 		g += float64(r.TTLEntries) * (float64(nowMs) - float64(r.MinExpiry)) / span
 	}
 	return g
+}
+
+// pickValues merges everything when a fifth of the value files is garbage or may be: what the
+// bottom refers to, as far as the runs above may hide it. Such a merge carries most references
+// over, and so writes little; it rewrites the files with the most garbage.
+func pickValues(runs []RunInfo, o Options) (Plan, bool) {
+	n := len(runs)
+	if n == 0 || o.ValueBytes == 0 {
+		return Plan{}, false
+	}
+	var upper uint64
+	for i := range runs[:n-1] {
+		upper += runs[i].ValueBytes
+	}
+	garbage := o.ValueGarbage + min(upper, runs[n-1].ValueBytes)
+	score := 5 * float64(garbage) / float64(o.ValueBytes)
+	if score < 1 {
+		return Plan{}, false
+	}
+	return plan(runs, 0, n, ReasonValues, score), true
 }
 
 // pickSpace merges everything when the upper runs amount to their share.

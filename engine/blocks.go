@@ -24,6 +24,7 @@ type Share = kv.Share
 func (r *reader) ScanBlocks(ctx context.Context, s Scan, yield func(*Block) bool) error {
 	it := read.NewIteration()
 	defer it.Close()
+	s.KeysOnly = false
 	if err := r.openScan(ctx, it, &s, s.Unordered); err != nil {
 		return err
 	}

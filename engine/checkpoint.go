@@ -122,19 +122,19 @@ func (c *checkpoint) run(ctx context.Context) error {
 	defer p.Release()
 	state, log := p.State, p.Log
 	c.done.FilesTotal, c.done.BytesTotal = log.Files(), log.Bytes()
-	for f := range state.Files() {
+	for _, bytes := range state.AllFiles() {
 		c.done.FilesTotal++
-		c.done.BytesTotal += f.SizeBytes
+		c.done.BytesTotal += bytes
 	}
 	pace := func(n int64) error { return c.copied(ctx, n) }
 	if err := c.copyLog(log, pace); err != nil {
 		return err
 	}
-	for f := range state.Files() {
+	for name, bytes := range state.AllFiles() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := c.share(f, pace); err != nil {
+		if err := c.share(name, bytes, pace); err != nil {
 			return err
 		}
 	}
@@ -210,20 +210,19 @@ func (c *checkpoint) copyLog(log *wal.Pinned, pace func(int64) error) error {
 	return err
 }
 
-// share gives an SST a name in the destination, or a copy where that cannot be.
-func (c *checkpoint) share(f *base.FileMeta, pace func(int64) error) error {
-	name := f.Name()
+// share gives a file a name in the destination, or a copy where that cannot be.
+func (c *checkpoint) share(name string, bytes int64, pace func(int64) error) error {
 	from, to := filepath.Join(c.db.dir, name), filepath.Join(c.dest.dir, name)
 	if !c.db.opts.InMemory {
 		err := c.dest.linkFrom(c.db.fs, from, to)
 		if err == nil {
-			c.advance(1, f.SizeBytes)
+			c.advance(1, bytes)
 		}
 		if !vfs.CannotLink(err) {
 			return err
 		}
 	}
-	err := vfs.CopyFile(c.db.fs, from, c.dest, to, f.SizeBytes, pace)
+	err := vfs.CopyFile(c.db.fs, from, c.dest, to, bytes, pace)
 	if err == nil {
 		c.advance(1, 0)
 	}

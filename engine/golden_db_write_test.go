@@ -119,6 +119,20 @@ var goldenRecipes = map[string]func(*goldenMaker){
 		g.flush()
 		g.close()
 	},
+	"large-values": func(g *goldenMaker) {
+		g.open(engine.Options{LargeValue: 20, FlushRecords: 5, MaxRuns: 2})
+		for round := range 3 {
+			for i := range 30 {
+				v := bytes.Repeat(fmt.Append(nil, round, " of ", i, ";"), i)
+				ok(g.t, g.db.Put(g.key(i), v))
+			}
+			g.flush()
+		}
+		ok(g.t, g.db.Delete(g.key(29)))
+		ok(g.t, g.db.Compact(ctx))
+		g.fill("in the log", 10, 12)
+		g.kill()
+	},
 	"checkpoint": func(g *goldenMaker) {
 		g.open(engine.Options{})
 		g.fill("one", 0, 50)

@@ -68,6 +68,7 @@ func (r *reader) QueryIterator(ctx context.Context, q Query) (*Iterator, error) 
 	}
 	i.it.Since(above(q.Since))
 	i.it.MayHold(q.MayHold, q.Blocks)
+	i.it.KeysOnly(q.KeysOnly)
 	i.it.Partition(bytes.Clone(q.PK), prefix, s)
 	return i, nil
 }
@@ -92,6 +93,7 @@ func (r *reader) ScanIterator(ctx context.Context, s Scan) (*Iterator, error) {
 	}
 	i.it.Since(above(s.Since))
 	i.it.MayHold(s.MayHold, s.Blocks)
+	i.it.KeysOnly(s.KeysOnly)
 	i.it.Stripes(p.stripes, p.span)
 	return i, nil
 }

@@ -188,6 +188,7 @@ func (db *DB) stripeMetrics(m *Metrics) {
 			s.Tombstones += uint64(t.Tombstones())
 		}
 		s.Runs = len(v.Runs)
+		s.DiskBytes += v.ValueBytes
 		w := db.upkeep.Written(i)
 		s.FlushedBytes, s.MergedBytes = w.Flushed.Load(), w.Merged.Load()
 		for _, r := range v.Runs {

@@ -198,7 +198,8 @@ func (db *DB) openManifest(o *Options, made bool) (*manifest.State, error) {
 	return state, nil
 }
 
-// checkFiles reports SSTs that the manifest names and the directory lacks. Why at once:
+// checkFiles reports SSTs and value files that the manifest names and the directory lacks. Why at
+// once:
 // the usual cause is an incomplete copy, and the caller should know before anything is
 // written to it. What is in the files is checked when they are read.
 func (db *DB) checkFiles(state *manifest.State) error {
@@ -211,15 +212,15 @@ func (db *DB) checkFiles(state *manifest.State) error {
 		there[name] = true
 	}
 	var errs []error
-	for f := range state.Files() {
-		if there[f.Name()] {
+	for name := range state.AllFiles() {
+		if there[name] {
 			continue
 		}
 		if len(errs) == 10 { // enough to understand
 			break
 		}
 		errs = append(errs, &CorruptionError{
-			File: f.Name(), Offset: -1, What: "database", Want: "the file", Got: "no such file",
+			File: name, Offset: -1, What: "database", Want: "the file", Got: "no such file",
 		})
 	}
 	if len(errs) > 0 {
@@ -257,11 +258,13 @@ func (db *DB) prepare(state *manifest.State, flushGroup int) {
 		Files:      cache.NewFiles(db.openFile, o.MaxOpenFiles),
 		Stats:      &sst.Stats{},
 		BlockBytes: o.BlockBytes, FileBytes: o.FileBytes, FilterBits: max(o.FilterBits, 0),
+		LargeValue: o.LargeValue,
 		UpperCodec: codec(o.Compression), BottomCodec: codec(o.BottomCompression),
 		Memory:   db.upkeep.MemtableBytes(),
 		NextFile: db.upkeep.NextFile,
 		Create:   db.upkeep.CreateFile,
 		Obsolete: db.upkeep.Obsolete,
+		Full:     db.upkeep.Full,
 	}
 	db.fs.MoreFiles = db.env.Files.Evict
 	for i := range db.stripes {
@@ -420,7 +423,7 @@ func (db *DB) removeOrphans(state *manifest.State) error {
 	}
 	for _, name := range manifest.Orphans(state, db.manifest.Manifest(), names) {
 		db.opts.Logger.Info("removing orphan", "file", name)
-		if _, num, sst := base.ParseSSTName(name); sst && num < state.NextFile {
+		if _, num, data := base.ParseDataName(name); data && num < state.NextFile {
 			db.upkeep.Orphan(filepath.Join(db.dir, name)) // it was named once, and may be read
 			continue
 		}

@@ -52,6 +52,9 @@ const (
 	Snappy
 )
 
+// NoLargeValue as Options.LargeValue keeps all values with their keys.
+const NoLargeValue = -1
+
 // NoFilter as Options.FilterBits makes files without filters.
 const NoFilter = -1
 
@@ -142,7 +145,7 @@ type Options struct {
 	ReaderBytes int64
 	ReaderAge   time.Duration
 
-	// The five options that follow say how files are written. They belong to the database, as
+	// The six options that follow say how files are written. They belong to the database, as
 	// the four above: a value other than zero is stored in it, and zero means what is stored. The
 	// default is for a database that stores nothing. See DB.Settings.
 
@@ -163,6 +166,11 @@ type Options struct {
 	// 9 bits a key) or 16 (0.002 %, 18 bits), or NoFilter: each lookup of a key then reads
 	// a block of every run whose range of keys holds it. Default 8.
 	FilterBits int
+	// LargeValue is the size from which values are kept apart from their keys: merges then rewrite
+	// keys alone, and a value when much of its file is garbage, and reads without values, KeysOnly,
+	// are fast. Such values have no zones. Below 1 KiB it costs more than it saves. Default
+	// NoLargeValue: all lie with their keys.
+	LargeValue int
 	// MaxRuns is the number of sorted runs of a stripe that starts a merge. Default 4.
 	MaxRuns int
 
@@ -241,6 +249,9 @@ func (o *Options) withDefaults() (Options, error) {
 	fill(&c.FilterBits, 8)
 	check(c.FilterBits == 8 || c.FilterBits == 16 || c.FilterBits == NoFilter,
 		"FilterBits %d is neither 8 nor 16 nor NoFilter (%d)", c.FilterBits, NoFilter)
+	check(c.LargeValue >= NoLargeValue && c.LargeValue <= MaxValueBytes,
+		"LargeValue %d is outside 1 byte to 64 MiB", c.LargeValue)
+	c.LargeValue = max(c.LargeValue, 0)
 	fill(&c.MaxRuns, 4)
 	check(c.MaxRuns >= 2 && c.MaxRuns <= 64, "MaxRuns %d is outside 2 to 64", c.MaxRuns)
 	fill(&c.CompactionWorkers, max(1, runtime.GOMAXPROCS(0)/2))
@@ -260,19 +271,24 @@ func (o *Options) withDefaults() (Options, error) {
 	check(c.ReaderBytes > 0, "ReaderBytes %d is negative", c.ReaderBytes)
 	check(c.ReaderAge > 0, "ReaderAge %v is negative", c.ReaderAge)
 	check(c.CompactionBytesPerSecond >= 0, "CompactionBytesPerSecond is negative")
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Events == nil {
-		c.Events = &Events{}
-	}
-	if c.Clock == nil {
-		c.Clock = time.Now
-	}
+	c.fillCalls()
 	if len(errs) > 0 {
 		return c, fmt.Errorf("%w: options: %w", ErrInvalid, errors.Join(errs...))
 	}
 	return c, nil
+}
+
+// fillCalls sets what the database calls.
+func (o *Options) fillCalls() {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Events == nil {
+		o.Events = &Events{}
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
 }
 
 // fill sets *p to def if it is zero.

@@ -147,6 +147,9 @@ func TestWordsOfSettings(t *testing.T) {
 				fmt.Fprintf(&got, " %d %v %v %d", o.RetainBytes, o.RetainAge, o.ConsumerAge,
 					o.RetainLimit)
 			}
+			if o.LargeValue != 0 {
+				fmt.Fprintf(&got, " %d", o.LargeValue)
+			}
 			if o.RetainVersions != 0 {
 				fmt.Fprintf(&got, " %v", o.RetainVersions)
 			}
@@ -169,6 +172,8 @@ filter-bits=16: 0 0 16 0 0
 filter-bits=none: 0 0 -1 0 0
 block-bytes=5KiB: 0 0 0 5120 0
 file-bytes=5KiB: 0 0 0 0 5120
+large-value=5KiB: 0 0 0 0 0 5120
+large-value=none: 0 0 0 0 0 -1
 retain-bytes=5KiB: 0 0 0 0 0 5120 0s 0s 0
 retain-bytes=none: 0 0 0 0 0 -1 0s 0s 0
 retain-age=1h30m0s: 0 0 0 0 0 0 1h30m0s 0s 0

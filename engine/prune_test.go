@@ -36,6 +36,7 @@ func newPruneWorld(t *testing.T, rnd *rand.Rand) *pruneWorld {
 	w.clock.ms.Store(1_000)
 	w.db = openMemory(t, engine.Options{
 		Clock: w.clock.now, BlockBytes: 1 << 10, MaxRuns: 3 + 20*rnd.IntN(2),
+		LargeValue: []int{engine.NoLargeValue, 1, 99}[rnd.IntN(3)],
 	})
 	if rnd.IntN(2) == 0 {
 		w.describe()

@@ -24,6 +24,8 @@ type Query struct {
 	// After resumes after an earlier item: see CursorAfter. Nil starts at the
 	// beginning.
 	After Cursor
+	// KeysOnly returns items without their values; see Options.LargeValue.
+	KeysOnly bool
 	// Filter, if not nil, decides which items are returned; Limit counts returned
 	// items. It is called in the reader's goroutine with an item as valid as in a
 	// loop body.
@@ -116,10 +118,11 @@ type Scan struct {
 	// StartAfter starts after (with Reverse: before) this key, which need not
 	// exist. Only for ordered scans; After takes precedence.
 	StartAfter Key
-	// Filter, MayHold and Blocks are as in Query.
-	Filter  func(Item) bool
-	MayHold func(Zone) bool
-	Blocks  *BlockCounts
+	// KeysOnly, Filter, MayHold and Blocks are as in Query. ScanBlocks does without KeysOnly.
+	KeysOnly bool
+	Filter   func(Item) bool
+	MayHold  func(Zone) bool
+	Blocks   *BlockCounts
 }
 
 // CursorAfter returns the cursor that resumes the scan exactly after item.

@@ -164,6 +164,7 @@ func (r *reader) query(ctx context.Context, q *Query, yield func(Item, error) bo
 	}
 	it.Since(above(q.Since))
 	it.MayHold(q.MayHold, q.Blocks)
+	it.KeysOnly(q.KeysOnly || yield == nil && q.Filter == nil)
 	it.Partition(q.PK, prefix, s)
 	it.Read(s, q.Reverse)
 	return deliver(it, q.Filter, yield)
@@ -173,6 +174,7 @@ func (r *reader) query(ctx context.Context, q *Query, yield func(Item, error) bo
 func (r *reader) scan(ctx context.Context, s *Scan, yield func(Item, error) bool) outcome {
 	it := read.NewIteration()
 	defer it.Close()
+	s.KeysOnly = s.KeysOnly || yield == nil && s.Filter == nil
 	if yield == nil && s.all() {
 		p, err := s.plan()
 		if err == nil {
@@ -202,6 +204,7 @@ func (r *reader) openScan(ctx context.Context, it *read.Iteration, s *Scan, walk
 	}
 	it.Since(above(s.Since))
 	it.MayHold(s.MayHold, s.Blocks)
+	it.KeysOnly(s.KeysOnly)
 	it.Stripes(p.stripes, p.span)
 	switch {
 	case p.span.Empty():

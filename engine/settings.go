@@ -110,6 +110,7 @@ var settingKinds = []settingKind{
 		func(o *Options) *int { return &o.BlockBytes }),
 	settingAt("file-bytes", "size at which a merge starts its next data file", nil,
 		func(o *Options) *int64 { return &o.FileBytes }),
+	largeValueSetting(),
 	retainBytesSetting(),
 	durationAt("retain-age", "age up to which log that no consumer needs is retained",
 		func(o *Options) *time.Duration { return &o.RetainAge }),
@@ -118,6 +119,13 @@ var settingKinds = []settingKind{
 	settingAt("retain-limit", "what gives way when consumers need more than retain-bytes",
 		limitWords, func(o *Options) *RetainLimit { return &o.RetainLimit }),
 	retainVersionsSetting(),
+}
+
+func largeValueSetting() settingKind {
+	k := settingAt("large-value", "size from which values are kept apart from their keys", nil,
+		func(o *Options) *int { return &o.LargeValue })
+	k.unit = inBytesOrNone
+	return k
 }
 
 // retainBytesSetting is stored with the mark that stops programs which do not know it: they

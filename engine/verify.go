@@ -7,6 +7,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/internal/history"
 	"github.com/kstonedb/kstone/engine/internal/upkeep"
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/stripe"
@@ -62,7 +63,7 @@ func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (Verify
 	var p VerifyProgress
 	for f := range pin.State.Files() {
 		p.FilesTotal++
-		p.BytesTotal += f.SizeBytes
+		p.BytesTotal += diskBytes(f)
 	}
 	retained, segments := db.history.Held()
 	p.FilesTotal += segments
@@ -79,7 +80,7 @@ func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (Verify
 				rep.Errors = append(rep.Errors, db.reads.Error(err))
 			}
 			rep.Files++
-			rep.Bytes += f.Meta.SizeBytes
+			rep.Bytes += diskBytes(f.Meta)
 			rep.Entries += f.Meta.Entries
 			if l, err := f.Reader.Layout(); err == nil && l.FilterBits == 0 {
 				rep.Unfiltered++
@@ -111,6 +112,15 @@ func (db *DB) pin() (p *upkeep.Pinned, release func(), err error) {
 		return nil, nil, err
 	}
 	return p, p.Release, nil
+}
+
+// diskBytes returns the size of an SST, with what it needs of value files.
+func diskBytes(m *base.FileMeta) int64 {
+	n := m.SizeBytes
+	for _, v := range m.Values {
+		n += int64(v.Bytes)
+	}
+	return n
 }
 
 func files(v *stripe.View) (all []*stripe.File) {

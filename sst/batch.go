@@ -404,8 +404,9 @@ func (b *Batch) takeEntries(ls []base.Lookup) error {
 		f.countLookups(f.end - lo)
 		for ; lo < f.end; lo++ {
 			a := &b.asks[lo]
-			if !b.take(f, a.data, int(a.lo), a.found == a.lo+1, &ls[a.lookup]) {
-				return f.r.damagedEntry(f.t, int(a.block), int(a.lo))
+			err := b.take(f, a, a.data, int(a.lo), a.found == a.lo+1, &ls[a.lookup])
+			if err != nil {
+				return err
 			}
 		}
 	}

@@ -126,8 +126,11 @@ func (b *Batch) searchOnce(
 		a := &asks[i]
 		l := &ls[a.lookup]
 		pos, exact, ok := d.seek(l.Key, snap)
-		if !ok || !b.take(f, d, pos, exact, l) {
+		if !ok {
 			return f.r.damagedEntry(f.t, int(a.block), pos)
+		}
+		if err := b.take(f, a, d, pos, exact, l); err != nil {
+			return err
 		}
 		l.Value = nil // in memory that is used again
 	}
@@ -135,23 +138,30 @@ func (b *Batch) searchOnce(
 	return nil
 }
 
-// take takes over the entry at pos if it was found to be that of the lookup. ok is false
-// if it is damaged.
-func (b *Batch) take(f *askedFile, d *dataBlock, pos int, found bool, l *base.Lookup) (ok bool) {
+// take takes over the entry at pos if it was found to be that of the lookup.
+func (b *Batch) take(
+	f *askedFile, a *ask, d *dataBlock, pos int, found bool, l *base.Lookup,
+) error {
 	if !found {
 		if f.asksFilters() && !d.hasNewer(pos, l.Key) {
 			b.Stats.FalsePositives++
 			f.r.stats.c.Add(statFalsePositives, 1)
 		}
-		return true
+		return nil
 	}
 	var e blockEntry
 	if !d.entry(pos, &e) {
-		return false
+		return f.r.damagedEntry(f.t, int(a.block), pos)
+	}
+	if e.large && !b.KeysOnly {
+		var err error
+		if e.value, err = f.r.Value(e.value); err != nil {
+			return err
+		}
 	}
 	l.Value, l.Seq, l.Expiry, l.Kind = e.value, e.seq, e.expiry, e.kind
 	l.Done, l.Found = true, true
-	return true
+	return nil
 }
 
 // countLookups counts questions that led to data blocks.

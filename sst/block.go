@@ -108,6 +108,7 @@ type blockEntry struct {
 	seq    base.SeqNum
 	expiry int64
 	kind   base.Kind
+	large  bool // value is a reference
 }
 
 // entry parses entry i. ok is false if its bytes are not an entry.
@@ -128,6 +129,12 @@ func (b *dataBlock) body(rest []byte, e *blockEntry) (ok bool) {
 	}
 	rest = rest[w:]
 	e.seq, e.kind, e.expiry = b.minSeq+base.SeqNum(tag>>2), base.Kind(tag&3), 0
+	if e.large = e.kind == kindLarge; e.large {
+		if len(rest) == 0 || rest[0] == byte(base.KindDelete) {
+			return false
+		}
+		e.kind, rest = base.Kind(rest[0]), rest[1:]
+	}
 	switch e.kind {
 	case base.KindDelete:
 		e.value = nil

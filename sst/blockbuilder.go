@@ -19,12 +19,16 @@ import (
 //	..  prefix
 //	..  entries, back to back up to the end of the block:
 //	      uvarint  length of the key after the prefix, then those bytes
-//	      uvarint  (sequence number − lowest) × 4 + kind (1, 2 or 3)
+//	      uvarint  (sequence number − lowest) × 4 + kind (0 to 3)
+//	      u8       kind of an entry whose value is a reference, 2 or 3   (kind 0 only)
 //	      varint   expiry in Unix milliseconds   (kind 3 only)
 //	      uvarint  length of the value, then the value   (kinds 2 and 3 only)
 //
 // Why flat: a search needs the heads and one or two entries, 3 to 5 cache lines,
 // where a chain of restart points needs 10 to 15.
+
+// kindLarge is the kind of entries whose value is a reference.
+const kindLarge base.Kind = 0
 
 const (
 	blockVersion     = 1
@@ -51,6 +55,7 @@ type pendingEntry struct {
 	seq              base.SeqNum
 	expiry           int64
 	kind             base.Kind
+	large            bool
 }
 
 func (b *blockBuilder) empty() bool { return len(b.recs) == 0 }
@@ -76,7 +81,7 @@ func (b *blockBuilder) add(e *base.Entry) {
 	b.values = append(b.values, e.Value...)
 	b.recs = append(b.recs, pendingEntry{
 		keyEnd: len(b.keys), valueEnd: len(b.values),
-		seq: e.Seq, expiry: e.Expiry, kind: e.Kind,
+		seq: e.Seq, expiry: e.Expiry, kind: e.Kind, large: e.Large,
 	})
 }
 
@@ -106,7 +111,12 @@ func (b *blockBuilder) appendBlock(dst []byte) []byte {
 		binary.LittleEndian.PutUint32(dst[offsets+4*i:], uint32(len(dst)))
 		suffix := b.keys[key+b.shared : r.keyEnd]
 		dst = append(binary.AppendUvarint(dst, uint64(len(suffix))), suffix...)
-		dst = binary.AppendUvarint(dst, uint64(r.seq-b.minSeq)<<2|uint64(r.kind))
+		if r.large {
+			dst = binary.AppendUvarint(dst, uint64(r.seq-b.minSeq)<<2|uint64(kindLarge))
+			dst = append(dst, byte(r.kind))
+		} else {
+			dst = binary.AppendUvarint(dst, uint64(r.seq-b.minSeq)<<2|uint64(r.kind))
+		}
 		if r.kind == base.KindPutTTL {
 			dst = binary.AppendVarint(dst, r.expiry)
 		}

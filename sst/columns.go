@@ -32,10 +32,13 @@ func (c *columnsWriter) finishBlock(b *blockBuilder) {
 		return
 	}
 	c.items.Reset(b.keys, b.values)
-	key, value := 0, 0
+	key, value, large := 0, 0, 0
 	for i := range b.recs {
 		r := &b.recs[i]
-		if r.kind != base.KindDelete {
+		switch {
+		case r.large: // its value is not at hand
+			large++
+		case r.kind != base.KindDelete:
 			c.items.Add(key, r.keyEnd, value, r.valueEnd)
 		}
 		key, value = r.keyEnd, r.valueEnd
@@ -43,7 +46,7 @@ func (c *columnsWriter) finishBlock(b *blockBuilder) {
 	if c.items.Len() > 0 {
 		c.describe(&c.items, &c.b)
 	}
-	c.most += binary.MaxVarintLen16 + c.b.FinishBlock(c.items.Len())
+	c.most += binary.MaxVarintLen16 + c.b.FinishBlock(c.items.Len()+large)
 	c.items.Reset(nil, nil)
 }
 

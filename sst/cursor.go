@@ -385,6 +385,7 @@ func (c *Cursor) show(e *blockEntry, inBlock bool) {
 		c.key = append(c.key[:0], c.b.prefix()...)
 	}
 	c.key = append(c.key[:c.b.shared], e.suffix...)
-	c.entry = base.Entry{Key: c.key, Value: e.value, Seq: e.seq, Expiry: e.expiry, Kind: e.kind}
+	c.entry = base.Entry{Key: c.key, Value: e.value, Seq: e.seq, Expiry: e.expiry, Kind: e.kind,
+		Large: e.large}
 	c.valid = true
 }

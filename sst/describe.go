@@ -115,6 +115,10 @@ func (r *Reader) Describe(out io.Writer) error {
 	for _, c := range p.collectors {
 		fmt.Fprintf(w, "collector       %s: %d bytes\n", c.name, len(c.data))
 	}
+	for _, v := range p.values {
+		fmt.Fprintf(w, "values          %s: %d bytes\n", base.ValueName(r.meta.Stripe, v.Num),
+			v.Bytes)
+	}
 	ranges, err := r.RangeTombstones()
 	if err != nil {
 		return err
@@ -181,6 +185,6 @@ func (p *properties) fileMeta(f *footer) base.FileMeta {
 		MinSeq: p.minSeq, MaxSeq: p.maxSeq,
 		Entries: z.Entries, Tombstones: z.Tombstones, RangeTombstones: p.ranges,
 		TTLEntries: z.TTLEntries, RawBytes: z.RawBytes,
-		MinExpiry: z.MinExpiry, MaxExpiry: z.MaxExpiry,
+		MinExpiry: z.MinExpiry, MaxExpiry: z.MaxExpiry, Values: slices.Clone(p.values),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -167,6 +168,9 @@ func (r *Reader) checkIdentity(f *footer) error {
 	return nil
 }
 
+// sameUse compares two uses of value files, but for the sizes of those.
+func sameUse(a, b base.ValueUse) bool { return a.Num == b.Num && a.Bytes == b.Bytes }
+
 // checkProperties compares the properties with the description of the file and
 // bounds what depends on them.
 func (r *Reader) checkProperties(f *footer, p *properties) error {
@@ -188,6 +192,8 @@ func (r *Reader) checkProperties(f *footer, p *properties) error {
 	case p.minSeq != m.MinSeq || p.maxSeq != m.MaxSeq:
 		return fail("sequence numbers", [2]base.SeqNum{m.MinSeq, m.MaxSeq},
 			[2]base.SeqNum{p.minSeq, p.maxSeq})
+	case !slices.EqualFunc(p.values, m.Values, sameUse):
+		return fail("value files", fmt.Sprint(m.Values), fmt.Sprint(p.values))
 	case string(z.First) != string(m.Smallest) || string(z.Last) != string(m.Largest):
 		return fail("key range", fmt.Sprintf("[%q, %q]", m.Smallest, m.Largest),
 			fmt.Sprintf("[%q, %q]", z.First, z.Last))

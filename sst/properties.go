@@ -11,7 +11,7 @@ import (
 
 // Format: a decoded properties block is
 //
-//	u8       format version, 1
+//	u8       format version, 1, or 2 if there are references to value files
 //	u8       codec the writer was asked for
 //	u8       filter bits, 0 without filters
 //	u64      check of the hash seed: Hash("kstone sst", seed)
@@ -24,8 +24,13 @@ import (
 //	         16 bytes handle
 //	uvarint  collectors, then each: uvarint length of name, name, uvarint length of
 //	         the file's bytes, bytes
+//	uvarint  value files, then each, by number: uvarint number, uvarint bytes of it that
+//	         entries refer to   (version 2 only)
 
-const propertiesVersion = 1
+const (
+	propertiesVersion       = 1
+	propertiesVersionValues = 2
+)
 
 // properties describe a file; they stay in memory while its reader is open.
 type properties struct {
@@ -43,6 +48,7 @@ type properties struct {
 
 	partitions []filterPartition
 	collectors []collected
+	values     []base.ValueUse   // without the sizes of the files
 	columns    *zone.FileColumns // nil if there are none that can be read
 	columnsAt  int               // position of their collector
 }
@@ -65,7 +71,11 @@ type collected struct {
 func seedCheck(seed uint64) uint64 { return base.Hash([]byte("kstone sst"), seed) }
 
 func (p *properties) append(dst []byte) []byte {
-	dst = append(dst, propertiesVersion, byte(p.codec), byte(p.filterBits))
+	version := byte(propertiesVersion)
+	if len(p.values) > 0 {
+		version = propertiesVersionValues
+	}
+	dst = append(dst, version, byte(p.codec), byte(p.filterBits))
 	dst = binary.LittleEndian.AppendUint64(dst, p.seedCheck)
 	for _, v := range []uint64{p.blockBytes, p.blocks, p.keys, p.dataEnd} {
 		dst = binary.AppendUvarint(dst, v)
@@ -84,6 +94,12 @@ func (p *properties) append(dst []byte) []byte {
 	for _, c := range p.collectors {
 		dst = append(binary.AppendUvarint(dst, uint64(len(c.name))), c.name...)
 		dst = append(binary.AppendUvarint(dst, uint64(len(c.data))), c.data...)
+	}
+	if len(p.values) > 0 {
+		dst = binary.AppendUvarint(dst, uint64(len(p.values)))
+	}
+	for _, v := range p.values {
+		dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(v.Num)), v.Bytes)
 	}
 	return dst
 }
@@ -140,8 +156,9 @@ func (r *propertiesReader) count(size int) uint64 {
 func decodeProperties(data []byte) (*properties, error) {
 	const what = "properties"
 	r := &propertiesReader{rest: data}
-	if v := r.fixed(1)[0]; !r.bad && v != propertiesVersion {
-		return nil, corrupt.NewVersion("", what, propertiesVersion, v)
+	version := r.fixed(1)[0]
+	if !r.bad && version != propertiesVersion && version != propertiesVersionValues {
+		return nil, corrupt.NewVersion("", what, propertiesVersion, version)
 	}
 	p := &properties{}
 	p.codec = Codec(r.fixed(1)[0])
@@ -163,6 +180,13 @@ func decodeProperties(data []byte) (*properties, error) {
 	}
 	for range r.count(2) {
 		p.collectors = append(p.collectors, collected{name: string(r.bytes()), data: r.bytes()})
+	}
+	if version == propertiesVersionValues {
+		for range r.count(2) {
+			v := base.ValueUse{Num: base.FileNum(r.uvarint()), Bytes: r.uvarint()}
+			p.values = append(p.values, v)
+		}
+		r.bad = r.bad || len(p.values) == 0
 	}
 	if r.bad {
 		return nil, corrupt.New("", 0, what, "whole fields", "truncated bytes")
@@ -190,6 +214,11 @@ func (p *properties) check() error {
 		return corrupt.New("", 0, what, "blocks for the entries", p.blocks)
 	case p.minSeq > p.maxSeq || p.maxSeq > base.MaxSeqNum:
 		return corrupt.New("", 0, what, "an ordered range of sequence numbers", uint64(p.maxSeq))
+	}
+	for i, v := range p.values {
+		if v.Num == 0 || i > 0 && v.Num <= p.values[i-1].Num || v.Bytes <= trailerBytes {
+			return corrupt.New("", 0, what, "ascending value files that are used", v.Num)
+		}
 	}
 	for i, f := range p.partitions {
 		if f.firstBlock >= p.blocks || (i == 0) != (f.firstBlock == 0) ||

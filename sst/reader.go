@@ -2,6 +2,7 @@ package sst
 
 import (
 	"bytes"
+	"errors"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,7 @@ type Reader struct {
 	stats   *Stats
 	file    *cache.Handle
 	group   *cache.Group
+	values  []*Reader // of the value files, in the order of meta.Values
 
 	tail atomic.Pointer[tail]
 	mu   sync.Mutex // serialises loading tail
@@ -68,13 +70,17 @@ func NewReader(o ReaderOptions) *Reader {
 		stats = &Stats{}
 	}
 	path := filepath.Join(o.Dir, o.Meta.Name())
-	return &Reader{
+	r := &Reader{
 		meta: o.Meta, path: path, seed: o.Seed, anySeed: o.SeedUnknown, dbid: o.DBID,
 		id:    newFileID(o.DBID, o.Meta.Num),
 		stats: stats,
 		file:  files.Handle(path),
 		group: blocks.NewGroup(),
 	}
+	for _, u := range o.Meta.Values {
+		r.values = append(r.values, r.valueFile(o.Dir, u.Num, u.FileBytes, files))
+	}
+	return r
 }
 
 // Meta returns the description the reader was made with. It must not be changed.
@@ -85,7 +91,11 @@ func (r *Reader) Meta() *base.FileMeta { return &r.meta }
 // an error that wraps fs.ErrClosed; what is in memory may still be answered.
 func (r *Reader) Close() error {
 	r.group.Drop()
-	return r.file.Close()
+	err := r.file.Close()
+	for _, v := range r.values {
+		err = errors.Join(err, v.file.Close())
+	}
+	return err
 }
 
 // mayCover reports whether the file's description allows key at snap.
@@ -98,7 +108,8 @@ func (r *Reader) mayCover(key []byte, snap base.SeqNum) bool {
 // of at most snap. Hash is base.Hash(key, Seed). Range tombstones are not applied.
 //
 // It sets every field of e but Key. The value is a view into a decoded block and
-// stays valid as long as it is referenced. A cached Get does not allocate.
+// stays valid as long as it is referenced. A cached Get does not allocate. A large value is read
+// from its file.
 func (r *Reader) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bool, error) {
 	if !r.mayCover(key, snap) {
 		return false, nil
@@ -125,7 +136,10 @@ func (r *Reader) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (
 		var be blockEntry
 		if ok = b.entry(pos, &be); ok {
 			e.Value, e.Seq, e.Expiry, e.Kind = be.value, be.seq, be.expiry, be.kind
-			return true, nil
+			if be.large {
+				e.Value, err = r.Value(be.value)
+			}
+			return err == nil, err
 		}
 	}
 	if !ok {

@@ -48,7 +48,7 @@ func (c *Cursor) More(rows *cursor.Batch, n int, hi []byte) {
 		r.Key = rows.Key(shared + len(suffix))
 		copyShort(r.Key, prefix)
 		copyShort(r.Key[shared:], suffix)
-		r.Value, r.Seq, r.Expiry, r.Kind = e.value, e.seq, e.expiry, e.kind
+		r.Value, r.Seq, r.Expiry, r.Kind, r.Large = e.value, e.seq, e.expiry, e.kind, e.large
 		n--
 		if len(e.value) > 0 {
 			touched += e.value[len(e.value)-1]
@@ -137,7 +137,7 @@ func appendRow(rows *cursor.Batch, prefix []byte, e *blockEntry) {
 	copy(key, prefix)
 	copy(key[len(prefix):], e.suffix)
 	rows.Rows = append(rows.Rows, base.Entry{
-		Key: key, Value: e.value, Seq: e.seq, Expiry: e.expiry, Kind: e.kind,
+		Key: key, Value: e.value, Seq: e.seq, Expiry: e.expiry, Kind: e.kind, Large: e.large,
 	})
 }
 
@@ -188,7 +188,7 @@ func (b *dataBlock) scan(i int, e *blockEntry) (ok bool) {
 		return b.entry(i, e)
 	}
 	e.value = data[at:hi:hi]
-	e.seq, e.kind, e.expiry = b.minSeq+base.SeqNum(tag>>2), base.KindPut, 0
+	e.seq, e.kind, e.expiry, e.large = b.minSeq+base.SeqNum(tag>>2), base.KindPut, 0, false
 	return true
 }
 

@@ -2,6 +2,7 @@ package sst
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -51,10 +52,13 @@ type Salvaged struct {
 	Ranges  []base.RangeTombstone
 	Lost    []LostBlock
 
+	fs     vfs.FS
 	r      *Reader
 	id     Identity
-	blocks []blockHandle // intact, in key order
-	last   []byte        // key of the last entry of blocks
+	values map[base.FileNum]*Reader // value files that were needed
+	lost   map[string]bool          // references to values that cannot be read
+	blocks []blockHandle            // intact, in key order
+	last   []byte                   // key of the last entry of blocks
 	lastAt base.SeqNum
 }
 
@@ -68,16 +72,23 @@ func Salvage(fs vfs.FS, path string, id Identity, known *base.FileMeta) (*Salvag
 	if err != nil {
 		return nil, err
 	}
-	s.id, s.r.id = id, newFileID(id.DBID, id.Num)
+	s.id, s.r.id, s.r.dbid = id, newFileID(id.DBID, id.Num), id.DBID
+	s.r.meta.Stripe = id.Stripe
 	if err := s.byIndex(known); err != nil {
-		*s = Salvaged{r: s.r, id: id}
+		*s = Salvaged{fs: fs, r: s.r, id: id, values: s.values, lost: s.lost}
 		s.byScan(known, err)
 	}
 	return s, nil
 }
 
 // Close closes the file.
-func (s *Salvaged) Close() error { return s.r.file.Close() }
+func (s *Salvaged) Close() error {
+	err := s.r.file.Close()
+	for _, f := range s.values {
+		err = errors.Join(err, f.file.Close())
+	}
+	return err
+}
 
 func openSalvage(fs vfs.FS, path string) (*Salvaged, error) {
 	info, err := fs.Stat(path)
@@ -87,7 +98,7 @@ func openSalvage(fs vfs.FS, path string) (*Salvaged, error) {
 	files := cache.NewFiles(func(name string) (cache.File, error) { return fs.Open(name) }, 1)
 	r := &Reader{path: path, stats: &Stats{}, file: files.Handle(path)}
 	r.meta.SizeBytes = info.SizeBytes
-	return &Salvaged{r: r}, nil
+	return &Salvaged{fs: fs, r: r, values: map[base.FileNum]*Reader{}, lost: map[string]bool{}}, nil
 }
 
 // footer reads the last bytes of the file. Why not first a look at the size: of what is not a
@@ -195,6 +206,16 @@ func (s *Salvaged) take(raw []byte, h blockHandle) error {
 	}
 	s.last, s.lastAt, s.MaxSeq = key, at, highest
 	s.Entries += uint64(b.n)
+	for i := range b.n {
+		if !b.entry(i, &e) || !e.large {
+			continue
+		}
+		if _, err := s.salvageValue(e.value); err != nil {
+			k := slices.Concat(b.prefix(), e.suffix)
+			s.lost[string(e.value)] = true
+			s.Lost = append(s.Lost, LostBlock{Offset: -1, First: k, Last: k, Entries: 1, Err: err})
+		}
+	}
 	s.blocks = append(s.blocks, h)
 	return nil
 }
@@ -238,12 +259,23 @@ func (c *SalvageSource) Rows() []base.Entry {
 		c.next, c.pos = c.next+1, 0
 	}
 	var e blockEntry
+	for c.pos < c.b.n && c.b.entry(c.pos, &e) && e.large && c.s.lost[string(e.value)] {
+		c.pos++
+	}
+	if c.pos == c.b.n {
+		return c.Rows()
+	}
 	if !c.b.entry(c.pos, &e) {
 		c.err = corrupt.New(c.s.r.path, int64(c.s.blocks[c.next-1].off), "data block",
 			"a whole entry", c.pos)
 		return nil
 	}
 	c.pos++
+	if e.large {
+		if e.value, c.err = c.s.salvageValue(e.value); c.err != nil {
+			return nil
+		}
+	}
 	c.entry[0] = base.Entry{
 		Key: slices.Concat(c.b.prefix(), e.suffix), Value: e.value, Seq: e.seq, Expiry: e.expiry,
 		Kind: e.kind,

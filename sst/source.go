@@ -79,7 +79,7 @@ func (s *Source) Rows() []base.Entry {
 		key := rows.Key(len(prefix) + len(e.suffix))
 		copy(key[copy(key, prefix):], e.suffix)
 		rows.Rows = append(rows.Rows, base.Entry{
-			Key: key, Value: e.value, Seq: e.seq, Expiry: e.expiry, Kind: e.kind,
+			Key: key, Value: e.value, Seq: e.seq, Expiry: e.expiry, Kind: e.kind, Large: e.large,
 		})
 	}
 	return rows.Rows

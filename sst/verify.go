@@ -25,7 +25,12 @@ func (r *Reader) Verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v := verifier{r: r, t: t, x: &x, part: -1}
+	v := verifier{r: r, t: t, x: &x, part: -1, uses: map[base.FileNum]uint64{}}
+	for _, f := range r.values {
+		if err := f.verifyValueHeader(); err != nil {
+			return err
+		}
+	}
 	if err := v.layout(); err != nil {
 		return err
 	}
@@ -61,8 +66,9 @@ type verifier struct {
 	key     []byte // last key seen
 	lastSeq base.SeqNum
 	keys    uint64
-	zone    zonemap.Map // of all blocks so far
-	handle  blockHandle // current block
+	uses    map[base.FileNum]uint64 // see Writer.uses
+	zone    zonemap.Map             // of all blocks so far
+	handle  blockHandle             // current block
 }
 
 func (v *verifier) fail(what string, want, got any) error {
@@ -167,6 +173,13 @@ func (v *verifier) entry(b *dataBlock, j int, zone *zonemap.MapBuilder) error {
 		return v.fail("filter", fmt.Sprintf("key %q", key), "its denial")
 	}
 	v.key, v.lastSeq = key, be.seq
+	if be.large {
+		if _, err := v.r.Value(be.value); err != nil {
+			return err
+		}
+		ref, _ := decodeRef(be.value)
+		v.uses[ref.num] += ref.bytes()
+	}
 	zone.Add(&base.Entry{Key: key, Value: be.value, Seq: be.seq, Expiry: be.expiry, Kind: be.kind})
 	return nil
 }
@@ -222,6 +235,11 @@ func (v *verifier) totals() error {
 	}
 	if v.keys != p.keys {
 		return v.fail("distinct keys", p.keys, v.keys)
+	}
+	for _, u := range p.values {
+		if v.uses[u.Num] != u.Bytes {
+			return v.fail("use of "+base.ValueName(v.r.meta.Stripe, u.Num), u.Bytes, v.uses[u.Num])
+		}
 	}
 	w := Writer{ranges: v.ranges, started: v.zone.Entries > 0}
 	w.props.zone = v.zone

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -33,6 +35,7 @@ type Writer struct {
 	rangesLen int // upper bound of the decoded length of their block
 	comp      compressor
 
+	uses    map[base.FileNum]uint64 // bytes of value files that entries refer to
 	filters filterSet
 	columns columnsWriter
 	props   properties
@@ -65,6 +68,7 @@ func (w *Writer) Reset(f vfs.File, o WriterOptions) {
 	w.ranges, w.rangesLen = nil, 0
 	w.filters.reset(w.o.FilterBits, w.o.FilterPartitionKeys)
 	w.columns.reset(w.o.Describe)
+	clear(w.uses)
 	w.props = properties{
 		codec:      w.o.Codec,
 		filterBits: w.o.FilterBits,
@@ -88,6 +92,9 @@ func (w *Writer) Add(e *base.Entry) error {
 	}
 	if !newKey && e.Seq == w.lastSeq {
 		return nil
+	}
+	if e.Large && !w.use(e.Value) {
+		return w.err
 	}
 	size := len(e.Key) + len(e.Value) + entryOverheadBytes
 	if !w.block.empty() && w.block.sizeBytes()+size > w.blockBytes() {
@@ -115,6 +122,20 @@ func (w *Writer) Add(e *base.Entry) error {
 	return nil
 }
 
+// use counts what a reference needs of its value file.
+func (w *Writer) use(ref []byte) bool {
+	v, ok := decodeRef(ref)
+	if !ok || v.num == 0 {
+		w.err = fmt.Errorf("sst: %x is no reference to a value", ref)
+		return false
+	}
+	if w.uses == nil {
+		w.uses = map[base.FileNum]uint64{}
+	}
+	w.uses[v.num] += v.bytes()
+	return true
+}
+
 // checkOrder checks e and reports whether it starts a new key.
 func (w *Writer) checkOrder(e *base.Entry) (newKey bool, err error) {
 	switch {
@@ -127,7 +148,7 @@ func (w *Writer) checkOrder(e *base.Entry) (newKey bool, err error) {
 		return false, fmt.Errorf("sst: sequence number %d is too large", e.Seq)
 	case e.Kind < base.KindDelete || e.Kind > base.KindPutTTL:
 		return false, fmt.Errorf("sst: entry of kind %v", e.Kind)
-	case e.Kind == base.KindDelete && len(e.Value) > 0:
+	case e.Kind == base.KindDelete && (len(e.Value) > 0 || e.Large):
 		return false, errors.New("sst: tombstone with a value")
 	case !w.started:
 		return true, nil
@@ -239,6 +260,9 @@ func (w *Writer) finish() error {
 		return err
 	}
 	w.props.collectors = w.columns.appendFile(nil)
+	for _, num := range slices.Sorted(maps.Keys(w.uses)) {
+		w.props.values = append(w.props.values, base.ValueUse{Num: num, Bytes: w.uses[num]})
+	}
 	var ok bool
 	if w.raw, ok = w.index.appendBlock(w.raw[:0], &w.columns); !ok {
 		return tooLarge("index", w.indexBytes(), w.o.maxRawBytes)

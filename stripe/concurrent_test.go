@@ -214,15 +214,15 @@ func (c *crowd) getAll(t *testing.T) {
 func TestConcurrentReadersAndMaintenance(t *testing.T) {
 	fsys := vfs.NewMem()
 	c := &crowd{world: newWorld(t, fsys), readers: map[base.SeqNum]int{}}
-	c.env.FileBytes = 1 << 10
+	c.env.FileBytes, c.env.LargeValue = 1<<10, 3
 	var last atomic.Uint64
 	c.env.NextFile = func() base.FileNum { return base.FileNum(last.Add(1)) }
-	removed := map[base.FileNum]int{}
-	c.env.Obsolete = func(id base.StripeID, num base.FileNum) {
+	removed := map[string]int{}
+	c.env.Obsolete = func(name string) {
 		c.mu.Lock()
-		removed[num]++
+		removed[name]++
 		c.mu.Unlock()
-		if err := fsys.Remove("db/" + base.SSTName(id, num)); err != nil {
+		if err := fsys.Remove("db/" + name); err != nil {
 			t.Error(err)
 		}
 	}
@@ -236,9 +236,9 @@ func TestConcurrentReadersAndMaintenance(t *testing.T) {
 		wg.Go(func() { c.getAll(t) })
 	}
 	wg.Wait()
-	for num, n := range removed {
+	for name, n := range removed {
 		if n != 1 {
-			t.Errorf("file %d was given up %d times", num, n)
+			t.Errorf("%s was given up %d times", name, n)
 		}
 	}
 	if len(removed) == 0 {

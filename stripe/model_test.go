@@ -39,6 +39,7 @@ func TestModel(t *testing.T) {
 	testutil.Check(t, func(t *rapid.T) {
 		m := &machine{world: newWorld(t, vfs.NewMem())}
 		m.env.FileBytes = int64(rapid.SampledFrom([]int{1, 700, 1 << 20}).Draw(t, "file bytes"))
+		m.env.LargeValue = rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "large value")
 		if rapid.Bool().Draw(t, "tiny cache") {
 			m.env.Cache.SetBudget(0)
 		}
@@ -75,7 +76,7 @@ func (m *machine) check() {
 	for _, o := range []*stripe.Output{m.flushing, m.compacted} {
 		if o != nil && o.Run != nil {
 			for _, f := range o.Run.Files {
-				pinned = append(pinned, f.Name())
+				pinned = append(pinned, fileNames(f)...)
 			}
 		}
 	}

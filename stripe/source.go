@@ -18,6 +18,8 @@ const (
 	minBatchRows = 4
 	batchGrowth  = 2
 	maxBatchRows = 64
+	// maxAheadBytes bounds the large values that are read before they are asked for.
+	maxAheadBytes = 32 << 10
 )
 
 // source is one memtable or run under a Cursor, with rows read ahead. It shows the
@@ -28,7 +30,8 @@ type source struct {
 	bounds *Bounds // of the reading, or of a span
 	opened bool    // Rows has been called
 	batch  cursor.Batch
-	spans  *spanSource // nil until it is first needed
+	rest   []base.Entry // of batch, not delivered yet: its large values are not read
+	spans  *spanSource  // nil until it is first needed
 
 	rows  int  // of the batch
 	grown int  // of the next batch
@@ -98,7 +101,7 @@ func (s *source) release() {
 	if s.spans != nil {
 		s.spans.release()
 	}
-	s.bounds, s.inTable, s.opened = nil, false, false
+	s.bounds, s.inTable, s.opened, s.rest = nil, false, false, nil
 	s.ctx, s.done = nil, nil
 }
 
@@ -203,6 +206,8 @@ func (s *source) depart() bool {
 func (s *source) Bound(dst []byte) (key []byte, known, empty bool) {
 	from, b := len(dst), s.bounds
 	switch {
+	case len(s.rest) > 0: // all else here is about what follows the batch
+		return append(dst, s.rest[0].Key...), true, false
 	case s.opened && (s.ended || s.inTable):
 		return dst, false, false
 	case s.inTable:
@@ -248,6 +253,9 @@ func (b *Bounds) first() []byte {
 
 // Rows implements cursor.source.
 func (s *source) Rows() []base.Entry {
+	if len(s.rest) > 0 {
+		return s.deliver(s.rest)
+	}
 	if s.opened {
 		return s.next()
 	}
@@ -276,7 +284,7 @@ func (s *source) restart() {
 	if s.files.nearing {
 		s.files.arrive()
 	}
-	s.files.reading = false
+	s.files.reading, s.rest = false, nil
 	s.rows, s.grown = min(minBatchRows, s.most), min(minBatchRows*batchGrowth, s.most)
 }
 
@@ -305,7 +313,7 @@ func (s *source) seek() []base.Entry {
 		if f.reading = true; f.prunes {
 			f.pruner.Count(1, 0)
 		}
-		return s.batch.Rows
+		return s.deliver(s.batch.Rows)
 	}
 	cur := s.cursor()
 	if s.inTable {
@@ -342,7 +350,7 @@ func (s *source) next() []base.Entry {
 	if f := &s.files; f.reading {
 		last := s.batch.Rows[len(s.batch.Rows)-1]
 		if s.fillNear() {
-			return s.batch.Rows
+			return s.deliver(s.batch.Rows)
 		}
 		f.open(b.ReadAheadBytes).resume(f.near, &f.approach, &last)
 		f.reading = false
@@ -386,7 +394,50 @@ func (s *source) fill(ok bool) []base.Entry {
 		}
 	}
 	s.trim()
-	return s.batch.Rows
+	return s.deliver(s.batch.Rows)
+}
+
+// deliver returns the first of rows, which are the end of the batch, with their large values, and
+// keeps the others. Why not all: they may be many megabytes that nobody asks for.
+func (s *source) deliver(rows []base.Entry) []base.Entry {
+	s.rest = nil
+	if s.inTable || len(rows) == 0 {
+		return rows
+	}
+	f := s.files.file()
+	if len(f.Meta.Values) == 0 {
+		return rows
+	}
+	bytes := 0
+	for i := range rows {
+		e := &rows[i]
+		if !e.Large {
+			continue
+		}
+		if s.bounds.KeysOnly {
+			e.Value, e.Large = nil, false
+			continue
+		}
+		if bytes += sst.ValueBytes(e.Value); i > 0 && bytes > maxAheadBytes {
+			s.rest = rows[i:]
+			return rows[:i]
+		}
+		value, err := f.Reader.Value(e.Value)
+		if err != nil {
+			s.err = err
+			return nil
+		}
+		e.Value, e.Large = value, false
+	}
+	return rows
+}
+
+// file returns the file that the rows of the batch come from. Requires: there are some, of a run.
+func (f *runSource) file() *File {
+	if f.reading || !f.inUse {
+		return f.of.Files[f.near]
+	}
+	return f.of.Files[f.cursor.at]
 }
 
 // fillNear reads a batch of what the approach has found; none may be inside of the bounds.

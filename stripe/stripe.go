@@ -30,6 +30,8 @@ type Env struct {
 
 	BlockBytes int
 	FileBytes  int64
+	// LargeValue is the least size of values that are kept apart, in value files; 0 for none.
+	LargeValue int
 	FilterBits int
 	// BottomCodec compresses the runs that merges with the oldest run write, UpperCodec
 	// all others: flushes and merges of young runs.
@@ -49,9 +51,11 @@ type Env struct {
 	// Create makes an empty file for an SST. The file may be longer than what is
 	// written to it: the writer truncates it at the end.
 	Create func(name string) (vfs.File, error)
-	// Obsolete is called when no reader needs a file any more that a manifest edit
-	// has removed. It deletes the file.
-	Obsolete func(base.StripeID, base.FileNum)
+	// Obsolete is called with the name of a file that no reader needs any more and that a
+	// manifest edit has removed. It deletes the file.
+	Obsolete func(name string)
+	// Full, if not nil, reports whether the disk is full: then merges rewrite no values.
+	Full func() bool
 }
 
 // Stripe is one LSM tree. See the package comment for who may call what.
@@ -63,9 +67,10 @@ type Stripe struct {
 
 	view atomic.Pointer[View] // nil once closed
 
+	values  valueFiles
 	install sync.Mutex // guards replacing view
 	prefix  []byte     // expected common key prefix of the next memtable
-	_       [40]byte   // keeps neighbours in the engine's array off this cache line
+	_       [24]byte   // keeps neighbours in the engine's array off this cache line
 }
 
 // Init prepares a stripe with the runs the manifest lists.
@@ -284,6 +289,7 @@ func (s *Stripe) Close() {
 // publish makes v the current view. Requires: install held, or s is not in use yet.
 func (s *Stripe) publish(v *View) {
 	v.refs.Store(1)
+	v.sumValues()
 	for _, r := range v.Runs {
 		r.refs.Add(1)
 	}
@@ -305,6 +311,7 @@ func (s *Stripe) openRun(r *manifest.Run) *Run {
 }
 
 func (s *Stripe) openFile(m *base.FileMeta) *File {
+	s.values.open(m)
 	return &File{
 		Meta: m,
 		Reader: sst.NewReader(sst.ReaderOptions{
@@ -325,8 +332,12 @@ func (s *Stripe) openFile(m *base.FileMeta) *File {
 // manifest edit has removed it (rather than the database being closed).
 func (s *Stripe) dropFile(f *File) {
 	_ = f.Reader.Close() // read-only: nothing can be lost
-	if f.obsolete.Load() {
-		s.env.Obsolete(s.id, f.Meta.Num)
+	obsolete := f.obsolete.Load()
+	if obsolete {
+		s.env.Obsolete(f.Meta.Name())
+	}
+	for _, num := range s.values.drop(f.Meta, obsolete) {
+		s.env.Obsolete(base.ValueName(s.id, num))
 	}
 }
 

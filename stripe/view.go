@@ -20,6 +20,10 @@ type View struct {
 	Frozen []*memtable.Table // newest first
 	Runs   []*Run            // newest first
 
+	// ValueBytes is the size of the values in the files that the runs refer to, GarbageBytes that
+	// of those that nothing refers to.
+	ValueBytes, GarbageBytes int64
+
 	// refs counts the stripe itself (while the view is current) and cursors. The
 	// files are released when it reaches zero; it never rises from zero.
 	refs atomic.Int64

@@ -100,8 +100,7 @@ func (w *world) create(name string) (vfs.File, error) {
 	return f, nil
 }
 
-func (w *world) obsolete(id base.StripeID, num base.FileNum) {
-	name := base.SSTName(id, num)
+func (w *world) obsolete(name string) {
 	w.gone = append(w.gone, name)
 	if err := w.fs.Remove(filepath.Join("db", name)); err != nil && w.failed == nil {
 		w.failed = err
@@ -433,10 +432,19 @@ func viewFiles(v *stripe.View) []string {
 	var names []string
 	for _, r := range v.Runs {
 		for _, f := range r.Files {
-			names = append(names, f.Meta.Name())
+			names = append(names, fileNames(f.Meta)...)
 		}
 	}
 	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// fileNames returns the names of an SST and of the value files that it needs.
+func fileNames(m *base.FileMeta) []string {
+	names := []string{m.Name()}
+	for _, v := range m.Values {
+		names = append(names, base.ValueName(m.Stripe, v.Num))
+	}
 	return names
 }
 

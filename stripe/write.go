@@ -31,7 +31,8 @@ type Retention struct {
 // Builder writes the files of one flush or merge at a time and keeps its buffers in
 // between. It belongs to one goroutine.
 type Builder struct {
-	w sst.Writer
+	w      sst.Writer
+	values sst.ValueWriter
 	// Pace, if not nil, is called with the bytes about to be written; it may sleep
 	// and its error aborts.
 	Pace func(ctx context.Context, n int64) error
@@ -121,7 +122,7 @@ func (s *Stripe) Flush(
 	err := s.build(ctx, b, out, sources, compaction.MergeOptions{
 		Snapshots: ret.Snapshots, Horizon: ret.Horizon, Bottom: bottom, NowMs: ret.NowMs,
 		RangeTombstones: ranges, KeepSeqs: true,
-	}, runID)
+	}, nil, runID)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("flush %v: %w", s, err), Discard(out))
 	}
@@ -160,10 +161,15 @@ func (s *Stripe) Compact(
 		}
 		sources = append(sources, compaction.Concat(files...))
 	}
+	var rewrite map[base.FileNum]bool
+	full := s.env.Full != nil && s.env.Full()
+	if len(out.Replaced) == len(v.Runs) && v.ValueBytes > 0 && !full {
+		rewrite = toRewrite(v.ValueFiles())
+	}
 	err := s.build(ctx, b, out, sources, compaction.MergeOptions{
 		Snapshots: ret.Snapshots, Horizon: ret.Horizon, Bottom: plan.Bottom, NowMs: ret.NowMs,
 		RangeTombstones: ranges, KeepSeqs: true,
-	}, runID)
+	}, rewrite, runID)
 	if err != nil {
 		for i, r := range out.Replaced {
 			if rerr := sources[i].Err(); rerr != nil {
@@ -186,10 +192,15 @@ func (r *Run) readError(err error) error {
 // build merges the sources into new files of out.
 func (s *Stripe) build(
 	ctx context.Context, b *Builder, out *Output, sources []cursor.Source,
-	o compaction.MergeOptions, runID uint64,
+	o compaction.MergeOptions, rewrite map[base.FileNum]bool, runID uint64,
 ) error {
 	m := compaction.NewMerge(sources, o)
 	f := fileSeries{stripe: s, builder: b, out: out, codec: s.env.UpperCodec}
+	v := valueSeries{
+		files: &f, w: &b.values, sizes: map[base.FileNum]int64{}, from: map[base.FileNum]*Run{},
+		rewrite: rewrite,
+	}
+	v.carry(out.Replaced)
 	// Why not a flush onto an empty stripe: its data is the youngest that there is.
 	if merged := out.Replaced != nil; merged && o.Bottom {
 		f.codec = s.env.BottomCodec
@@ -206,17 +217,21 @@ func (s *Stripe) build(
 		if n%1024 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := f.next(ctx, m.Entry()); err != nil {
+		e := m.Entry()
+		if err := v.place(ctx, e); err != nil {
 			return err
 		}
-		if err := b.w.Add(m.Entry()); err != nil {
+		if err := f.next(ctx, e); err != nil {
+			return err
+		}
+		if err := b.w.Add(e); err != nil {
 			return err
 		}
 	}
 	if err := m.Err(); err != nil {
 		return err
 	}
-	if err := f.finish(ctx); err != nil {
+	if err := errors.Join(f.finish(ctx), v.finish(ctx), v.describe(f.metas)); err != nil {
 		return err
 	}
 	if len(f.metas) > 0 {
@@ -236,6 +251,7 @@ type fileSeries struct {
 	codec   sst.Codec
 
 	open  bool
+	file  vfs.File // the last one
 	metas []*base.FileMeta
 	paced int64 // bytes of the open file that Pace has seen
 }
@@ -261,7 +277,7 @@ func (f *fileSeries) start() error {
 		o.Describe = *describe
 	}
 	f.builder.w.Reset(file, o)
-	f.open, f.paced = true, 0
+	f.file, f.open, f.paced = file, true, 0
 	return nil
 }
 
@@ -285,15 +301,20 @@ func (f *fileSeries) next(ctx context.Context, e *base.Entry) error {
 // pace reports the bytes written since the last call and starts their writeback, so
 // that the sync at the end finds little left to do.
 func (f *fileSeries) pace(ctx context.Context, size int64) error {
-	n := size - f.paced
-	if w, ok := f.out.files[len(f.out.files)-1].(vfs.Writebacker); ok {
-		if err := w.StartWriteback(f.paced, n); err != nil {
+	from := f.paced
+	f.paced = size
+	return f.builder.pace(ctx, f.file, from, size)
+}
+
+// pace starts the writeback of a part of a file, [from, to), and reports its bytes to Pace.
+func (b *Builder) pace(ctx context.Context, file vfs.File, from, to int64) error {
+	if w, ok := file.(vfs.Writebacker); ok {
+		if err := w.StartWriteback(from, to-from); err != nil {
 			return err
 		}
 	}
-	f.paced = size
-	if f.builder.Pace != nil {
-		return f.builder.Pace(ctx, n)
+	if b.Pace != nil {
+		return b.Pace(ctx, to-from)
 	}
 	return nil
 }
@@ -307,14 +328,8 @@ func (f *fileSeries) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A recycled file may have been longer.
-	file := f.out.files[len(f.out.files)-1]
-	if size, err := file.Size(); err != nil {
+	if err := cut(f.file, meta.SizeBytes); err != nil {
 		return err
-	} else if size != meta.SizeBytes {
-		if err := file.Truncate(meta.SizeBytes); err != nil {
-			return err
-		}
 	}
 	f.out.BytesWritten += meta.SizeBytes
 	f.metas = append(f.metas, &meta)

@@ -1,11 +1,11 @@
 package wal_test
 
 import (
-	"encoding/hex"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/wal"
 )
@@ -21,7 +21,7 @@ func TestFormatPage(t *testing.T) {
 	p := wal.AppendPut(nil, []byte("user#123"), nil, []byte("hello"))
 	must(t, second(l.Append(wal.AppendDelete(p, []byte("user#7"), []byte("cart")))))
 	must(t, l.Close())
-	dump := hex.Dump(snapshot(t, fsys, "db")["wal-0000000001.log"])
+	dump := testutil.Dump(snapshot(t, fsys, "db")["wal-0000000001.log"])
 	if !strings.Contains(strings.ReplaceAll(string(page), "\r", ""), dump) {
 		t.Fatalf("the example must be:\n%s", dump)
 	}

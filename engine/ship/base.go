@@ -139,11 +139,11 @@ func (s *Shipper) putBase(ctx context.Context, p *pinned) error {
 	var files []file
 	var bytes int64
 	r := &pacedFile{ctx: ctx, duty: upkeep.BeginDuty()}
-	for f := range p.copy.State.Files() {
+	for name, size := range p.copy.State.AllFiles() {
 		if s.superseded(p) {
 			return errSuperseded
 		}
-		f := file{name: f.Name(), size: f.SizeBytes}
+		f := file{name: name, size: size}
 		if err := s.putSST(ctx, r, &f, there); err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package ship
 
 import (
-	"encoding/hex"
 	"os"
 	"strings"
 	"testing"
@@ -28,7 +27,7 @@ func TestShipFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if dump := hex.Dump(example()); !strings.Contains(string(page), dump) {
+	if dump := testutil.Dump(example()); !strings.Contains(string(page), dump) {
 		t.Errorf("the page lacks\n%s", dump)
 	}
 	names := []string{epochName(2), baseName(300, 2, 0), sstName([32]byte{1}), logName(7, 7),

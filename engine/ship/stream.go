@@ -47,13 +47,13 @@ func Backup(ctx context.Context, db *engine.DB, w io.Writer) (err error) {
 		return err
 	}
 	b := backup{out: tar.NewWriter(w)}
-	for f := range c.State.Files() {
-		in, err := src.FS.Open(filepath.Join(src.Dir, f.Name()))
+	for name, size := range c.State.AllFiles() {
+		in, err := src.FS.Open(filepath.Join(src.Dir, name))
 		if err != nil {
 			return err
 		}
-		content := &ctxReader{ctx, io.NewSectionReader(in, 0, f.SizeBytes)}
-		if err := errors.Join(b.add(f.Name(), f.SizeBytes, content), in.Close()); err != nil {
+		content := &ctxReader{ctx, io.NewSectionReader(in, 0, size)}
+		if err := errors.Join(b.add(name, size, content), in.Close()); err != nil {
 			return err
 		}
 	}

@@ -57,6 +57,9 @@ type Entry struct {
 	Seq    SeqNum
 	Expiry int64 // Unix milliseconds; 0 unless Kind is KindPutTTL
 	Kind   Kind
+	// Large says that Value is not the value but a reference to it, see sst.Reader.Value. Files
+	// have such entries; the reads of a stripe resolve them.
+	Large bool
 }
 
 // Live reports whether the entry shows a value at the given time (Unix

@@ -85,6 +85,7 @@ func (s *State) checkStripe(id base.StripeID, st *StripeState) error {
 		return fmt.Errorf("flushed sequence number %d is above the last one, %d",
 			st.FlushedSeq, s.LastSeq)
 	}
+	uses := make(map[base.FileNum]base.ValueUse) // of value files, summed up
 	runs := make(map[uint64]bool, len(st.Runs))
 	files := make(map[base.FileNum]bool)
 	for _, r := range st.Runs {
@@ -105,11 +106,41 @@ func (s *State) checkStripe(id base.StripeID, st *StripeState) error {
 				return fmt.Errorf("run %d: file %d occurs twice", r.ID, f.Num)
 			}
 			files[f.Num] = true
+			if err := s.checkValues(uses, f.Values); err != nil {
+				return fmt.Errorf("run %d: file %d: %w", r.ID, f.Num, err)
+			}
 			if i > 0 && !disjoint(r.Files[i-1], f) {
 				return fmt.Errorf("run %d: files %d and %d overlap",
 					r.ID, r.Files[i-1].Num, f.Num)
 			}
 		}
+	}
+	for num := range uses {
+		if files[num] {
+			return fmt.Errorf("file %d is an SST and a value file", num)
+		}
+	}
+	return nil
+}
+
+// checkValues checks what a file needs of value files, and adds it to the uses of its stripe.
+func (s *State) checkValues(uses map[base.FileNum]base.ValueUse, list []base.ValueUse) error {
+	for i, v := range list {
+		use, known := uses[v.Num]
+		use.Bytes += v.Bytes
+		switch {
+		case v.Num == 0 || v.Num >= s.NextFile || i > 0 && v.Num <= list[i-1].Num:
+			return fmt.Errorf("value file %d is outside [1, %d), or out of order", v.Num,
+				s.NextFile)
+		case known && use.FileBytes != v.FileBytes:
+			return fmt.Errorf("value file %d has %d and %d bytes", v.Num, use.FileBytes,
+				v.FileBytes)
+		case v.Bytes == 0 || v.FileBytes < 0 || use.Bytes > uint64(v.FileBytes):
+			return fmt.Errorf("value file %d has %d bytes, %d are used", v.Num, v.FileBytes,
+				use.Bytes)
+		}
+		use.FileBytes = v.FileBytes
+		uses[v.Num] = use
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ const (
 	minStripeBytes = 3
 )
 
-func appendState(dst []byte, s *State) []byte {
+func appendState(dst []byte, s *State, values bool) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, s.HashSeed)
 	dst = appendBytes(dst, s.Settings)
 	dst = appendCounters(dst, s.NextFile, s.NextRun, s.LogStart, s.LogSeq, s.LastSeq)
@@ -39,14 +39,14 @@ func appendState(dst []byte, s *State) []byte {
 		}
 		dst = append(dst, byte(i))
 		dst = binary.AppendUvarint(dst, uint64(st.FlushedSeq))
-		dst = appendRuns(dst, st.Runs)
+		dst = appendRuns(dst, st.Runs, values)
 	}
 	return dst
 }
 
 func (st *StripeState) empty() bool { return len(st.Runs) == 0 && st.FlushedSeq == 0 }
 
-func appendEdit(dst []byte, e *Edit) []byte {
+func appendEdit(dst []byte, e *Edit, values bool) []byte {
 	dst = appendCounters(dst, e.NextFile, e.NextRun, e.LogStart, e.LogSeq, e.LastSeq)
 	dst = append(dst, boolByte(e.Settings != nil))
 	if e.Settings != nil {
@@ -61,7 +61,7 @@ func appendEdit(dst []byte, e *Edit) []byte {
 		for _, id := range se.Remove {
 			dst = binary.AppendUvarint(dst, id)
 		}
-		dst = appendRuns(dst, se.Add)
+		dst = appendRuns(dst, se.Add, values)
 	}
 	return dst
 }
@@ -75,13 +75,15 @@ func appendCounters(
 	return dst
 }
 
-func appendRuns(dst []byte, runs []*Run) []byte {
+func appendRuns(dst []byte, runs []*Run, values bool) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(runs)))
 	for _, r := range runs {
 		dst = binary.AppendUvarint(dst, r.ID)
 		dst = binary.AppendUvarint(dst, uint64(len(r.Files)))
 		for _, f := range r.Files {
-			dst = appendFile(dst, f)
+			if dst = appendFile(dst, f); values {
+				dst = appendValues(dst, f.Values)
+			}
 		}
 	}
 	return dst
@@ -100,6 +102,16 @@ func appendFile(dst []byte, f *base.FileMeta) []byte {
 	return appendBytes(dst, f.Largest)
 }
 
+func appendValues(dst []byte, list []base.ValueUse) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(list)))
+	for _, v := range list {
+		dst = binary.AppendUvarint(dst, uint64(v.Num))
+		dst = binary.AppendUvarint(dst, uint64(v.FileBytes))
+		dst = binary.AppendUvarint(dst, v.Bytes)
+	}
+	return dst
+}
+
 func appendBytes(dst, b []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 }
@@ -112,6 +124,8 @@ type decoder struct {
 	b    []byte
 	at   int
 	err  error
+	// values: files have the value files that they refer to.
+	values bool
 }
 
 func (d *decoder) fail(want, got any) {
@@ -204,9 +218,9 @@ func (d *decoder) end() error {
 }
 
 // decodeState decodes a snapshot payload. The result is checked.
-func decodeState(file string, dbid [16]byte, r record) (*State, error) {
-	d := decoder{file: file, base: r.off + sealBytes, b: r.payload}
-	s := &State{DBID: dbid, HashSeed: d.uint64(), Settings: d.bytes()}
+func decodeState(file string, id identity, r record) (*State, error) {
+	d := decoder{file: file, base: r.off + sealBytes, b: r.payload, values: id.values}
+	s := &State{DBID: id.dbid, HashSeed: d.uint64(), Settings: d.bytes()}
 	s.NextFile = base.FileNum(d.uvarint(math.MaxUint64))
 	s.NextRun = d.uvarint(math.MaxUint64)
 	s.LogStart = d.uvarint(math.MaxUint64)
@@ -236,8 +250,8 @@ func decodeState(file string, dbid [16]byte, r record) (*State, error) {
 
 // decodeEdit decodes an edit payload; whether it fits the state is Apply's
 // business.
-func decodeEdit(file string, r record) (*Edit, error) {
-	d := decoder{file: file, base: r.off + sealBytes, b: r.payload}
+func decodeEdit(file string, id identity, r record) (*Edit, error) {
+	d := decoder{file: file, base: r.off + sealBytes, b: r.payload, values: id.values}
 	e := &Edit{NextFile: base.FileNum(d.uvarint(math.MaxUint64))}
 	e.NextRun = d.uvarint(math.MaxUint64)
 	e.LogStart = d.uvarint(math.MaxUint64)
@@ -284,5 +298,14 @@ func (d *decoder) fileMeta(id base.StripeID) *base.FileMeta {
 	f.RawBytes = d.uvarint(math.MaxUint64)
 	f.MinExpiry, f.MaxExpiry = d.varint(), d.varint()
 	f.Smallest, f.Largest = d.bytes(), d.bytes()
+	if !d.values {
+		return f
+	}
+	for n := d.count(3); n > 0 && d.err == nil; n-- {
+		f.Values = append(f.Values, base.ValueUse{
+			Num:       base.FileNum(d.uvarint(math.MaxUint64)),
+			FileBytes: int64(d.uvarint(math.MaxInt64)), Bytes: d.uvarint(math.MaxInt64),
+		})
+	}
 	return f
 }

@@ -55,7 +55,7 @@ func wantDamageOrState(t *testing.T, content []byte, part bool) {
 // in `zonemap`, `TestRecordsOfTheWrongType` in `internal/manifest`; `TestDecompressBounds` in
 // `sst`, `TestLaterRecordIsBounded` in `internal/manifest`.
 func TestCraftedRecords(t *testing.T) {
-	snapshot, edit := appendState(nil, seedState()), appendEdit(nil, seedEdit())
+	snapshot, edit := appendState(nil, seedState(), false), appendEdit(nil, seedEdit(), false)
 	wantDamageOrState(t, craftedManifest(snapshot, edit), false)
 	testutil.EachChange(snapshot, func(b []byte) {
 		wantDamageOrState(t, craftedManifest(b, edit), len(b) < len(snapshot))
@@ -87,7 +87,7 @@ func TestCraftedRecords(t *testing.T) {
 // and a seal without a payload ends them.
 func TestRecordsOfTheWrongType(t *testing.T) {
 	const unknown = typeSeal + 1
-	snapshot, edit := appendState(nil, seedState()), appendEdit(nil, seedEdit())
+	snapshot, edit := appendState(nil, seedState(), false), appendEdit(nil, seedEdit(), false)
 	payloads := map[recordType][]byte{typeSnapshot: snapshot, typeEdit: edit, unknown: edit}
 	for _, c := range []struct {
 		types []recordType
@@ -141,11 +141,11 @@ func TestShortestLists(t *testing.T) {
 		"removed": {Stripe: 9, Remove: remove}, "runs": {Stripe: 9, Add: runs},
 		"files": {Stripe: 9, Add: []*Run{{ID: 1, Files: files}}},
 	} {
-		b := appendEdit(nil, &Edit{Stripes: []StripeEdit{se}})
-		e, err := decodeEdit("", record{payload: b})
+		b := appendEdit(nil, &Edit{Stripes: []StripeEdit{se}}, false)
+		e, err := decodeEdit("", identity{}, record{payload: b})
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
-		} else if again := appendEdit(nil, e); !bytes.Equal(again, b) {
+		} else if again := appendEdit(nil, e, false); !bytes.Equal(again, b) {
 			t.Errorf("%s: %x comes back as %x", what, b, again)
 		}
 	}
@@ -155,11 +155,12 @@ func TestShortestLists(t *testing.T) {
 		e.Stripes = append(e.Stripes, StripeEdit{Stripe: base.StripeID(i)})
 		s.Stripes[i].FlushedSeq = 1
 	}
-	if got, err := decodeEdit("", record{payload: appendEdit(nil, e)}); err != nil ||
+	r := record{payload: appendEdit(nil, e, false)}
+	if got, err := decodeEdit("", identity{}, r); err != nil ||
 		len(got.Stripes) != 100 {
 		t.Errorf("edit of 100 stripes: %v", err)
 	}
-	got, err := decodeState("", s.DBID, record{payload: appendState(nil, s)})
+	got, err := decodeState("", identity{dbid: s.DBID}, record{payload: appendState(nil, s, false)})
 	if err != nil || got.Stripes[99].FlushedSeq != 1 {
 		t.Errorf("snapshot of 100 stripes: %v", err)
 	}
@@ -187,7 +188,7 @@ func TestCraftedHeaders(t *testing.T) {
 func TestTornEditOfLongKeys(t *testing.T) {
 	b := encodeHeader(magicManifest, fuzzID)
 	b = appendRecord(b, fuzzID, 0, typeSnapshot,
-		func(b []byte) []byte { return appendState(b, seedState()) })
+		func(b []byte) []byte { return appendState(b, seedState(), false) })
 	end := int64(len(b))
 	b = appendSeal(b, fuzzID, 1)
 	lengths := []byte{0, 0, 0, 0, 1, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0} // record 9 of 64 KiB + 1

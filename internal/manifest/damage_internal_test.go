@@ -56,9 +56,9 @@ var limitDigits = regexp.MustCompile(`at most \d+`)
 func TestDamage(t *testing.T) {
 	datadriven.Walk(t, "testdata/damage", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			payload, typ := appendState(nil, wideState()), typeSnapshot
+			payload, typ := appendState(nil, wideState(), false), typeSnapshot
 			if d.HasArg("edit") {
-				payload, typ = appendEdit(nil, wideEdit()), typeEdit
+				payload, typ = appendEdit(nil, wideEdit(), false), typeEdit
 			}
 			var out strings.Builder
 			last := ""
@@ -100,17 +100,17 @@ func judgePayload(t *testing.T, typ recordType, b []byte) error {
 	r := record{off: 1000, typ: typ, payload: b}
 	var again []byte
 	if typ == typeSnapshot {
-		s, err := decodeState("M", fuzzID.dbid, r)
+		s, err := decodeState("M", fuzzID, r)
 		if err != nil {
 			return err
 		}
-		again = appendState(nil, s)
+		again = appendState(nil, s, false)
 	} else {
-		e, err := decodeEdit("M", r)
+		e, err := decodeEdit("M", identity{}, r)
 		if err != nil {
 			return err
 		}
-		again = appendEdit(nil, e)
+		again = appendEdit(nil, e, false)
 	}
 	if !bytes.Equal(again, b) {
 		t.Errorf("%x comes back as %x", b, again)
@@ -132,8 +132,8 @@ func TestLargestNumbers(t *testing.T) {
 			}}}},
 		}},
 	}
-	b := appendEdit(nil, e)
-	got, err := decodeEdit("M", record{payload: b})
+	b := appendEdit(nil, e, false)
+	got, err := decodeEdit("M", identity{}, record{payload: b})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,11 +141,11 @@ func TestLargestNumbers(t *testing.T) {
 		fmt.Sprint(*e.Stripes[0].Add[0].Files[0]) {
 		t.Errorf("the file comes back as %+v", f)
 	}
-	if again := appendEdit(nil, got); !bytes.Equal(again, b) {
+	if again := appendEdit(nil, got, false); !bytes.Equal(again, b) {
 		t.Errorf("%x comes back as %x", b, again)
 	}
 	e.LastSeq++
-	_, err = decodeEdit("M", record{payload: appendEdit(nil, e)})
+	_, err = decodeEdit("M", identity{}, record{payload: appendEdit(nil, e, false)})
 	want := fmt.Sprintf("at offset 55: want at most %d, got %d", seq, uint64(seq)+1)
 	if err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
@@ -154,7 +154,7 @@ func TestLargestNumbers(t *testing.T) {
 
 // TestStripesInOrder: the stripes of a snapshot ascend, and each has content.
 func TestStripesInOrder(t *testing.T) {
-	head := appendState(nil, &State{NextFile: 1, NextRun: 1, LastSeq: 9})
+	head := appendState(nil, &State{NextFile: 1, NextRun: 1, LastSeq: 9}, false)
 	head = head[:len(head)-1] // the number of stripes
 	for _, c := range []struct {
 		stripes []byte
@@ -167,7 +167,7 @@ func TestStripesInOrder(t *testing.T) {
 		{[]byte{2, 7, 1, 0}, "at offset 31: want at most 1, got 2"},
 	} {
 		r := record{payload: slices.Concat(head, c.stripes)}
-		_, err := decodeState("M", fuzzID.dbid, r)
+		_, err := decodeState("M", fuzzID, r)
 		if c.want == "" && err != nil ||
 			c.want != "" && (err == nil || !strings.HasSuffix(err.Error(), c.want)) {
 			t.Errorf("stripes %x: got %v, want %q", c.stripes, err, c.want)
@@ -299,7 +299,7 @@ func TestHeaders(t *testing.T) {
 			{whole[:39], "corrupt header in F at offset 0: want 40 bytes, got 39 bytes"},
 			{change(7, 'x'), fmt.Sprintf("corrupt header in F at offset 0: want magic %q, got %q",
 				magic, magic[:7]+"x")},
-			{change(8, 2), "unknown format version of header in F at offset 0: want 1, got 2"},
+			{change(8, 3), "unknown format version of header in F at offset 0: want 1, got 3"},
 			{change(8, 0), "unknown format version of header in F at offset 0: want 1, got 0"},
 			{change(27, 9), fmt.Sprintf("corrupt header in F at offset 0: want checksum %08x, got ",
 				binary.LittleEndian.Uint32(sum))},
@@ -326,7 +326,7 @@ func TestHeaders(t *testing.T) {
 
 // TestReplayErrors: the error of a manifest that cannot be read has the reason and the offset.
 func TestReplayErrors(t *testing.T) {
-	snapshot, edit := appendState(nil, wideState()), appendEdit(nil, wideEdit())
+	snapshot, edit := appendState(nil, wideState(), false), appendEdit(nil, wideEdit(), false)
 	whole := craftedManifest(snapshot, edit)
 	at1 := headerBytes + sealBytes + len(snapshot)
 	seal := at1 + sealBytes + len(edit)
@@ -353,9 +353,10 @@ func TestReplayErrors(t *testing.T) {
 		{slices.Concat(whole[:seal], whole[seal:],
 			appendSeal(nil, fuzzID, 3)), at(seal, "manifest seal",
 			"want the last record, got a record after it")},
-		{craftedManifest(appendState(nil, badState), edit), at(headerBytes, "manifest snapshot",
+		{craftedManifest(appendState(nil, badState, false), edit), at(headerBytes,
+			"manifest snapshot",
 			"want a consistent state, got stripe 9: flushed sequence number 311")},
-		{craftedManifest(snapshot, appendEdit(nil, badEdit)), at(at1, "manifest edit",
+		{craftedManifest(snapshot, appendEdit(nil, badEdit, false)), at(at1, "manifest edit",
 			"want an edit that fits the state, got stripe 9: removes unknown run 7")},
 		{appendSeal(whole[:headerBytes:headerBytes], fuzzID, 0), at(headerBytes, "manifest seal",
 			"want an empty record after a snapshot, got record 0 with 0 bytes")},
@@ -368,7 +369,7 @@ func TestReplayErrors(t *testing.T) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
 	}
-	for _, id := range []identity{{fuzzID.dbid, 2}, {[16]byte{2}, 1}} {
+	for _, id := range []identity{{dbid: fuzzID.dbid, num: 2}, {dbid: [16]byte{2}, num: 1}} {
 		want := fmt.Sprintf("corrupt header in M at offset 12: want database %x, manifest %d, "+
 			"got database %x, manifest 1", id.dbid, id.num, fuzzID.dbid)
 		if _, err := replay("M", whole, id); err == nil || err.Error() != want {
@@ -379,7 +380,7 @@ func TestReplayErrors(t *testing.T) {
 
 // TestDescribeDamage: Describe shows the records up to the first that it cannot read.
 func TestDescribeDamage(t *testing.T) {
-	snapshot, edit := appendState(nil, wideState()), appendEdit(nil, wideEdit())
+	snapshot, edit := appendState(nil, wideState(), false), appendEdit(nil, wideEdit(), false)
 	for what, c := range map[string]struct {
 		content []byte
 		last    string

@@ -75,13 +75,13 @@ func (p *printer) record(name string, id identity, r record) error {
 	p.printf("%8d  record %d: ", r.off, r.num)
 	switch r.typ {
 	case typeSnapshot:
-		s, err := decodeState(name, id.dbid, r)
+		s, err := decodeState(name, id, r)
 		if err != nil {
 			return err
 		}
 		p.state(s)
 	case typeEdit:
-		e, err := decodeEdit(name, r)
+		e, err := decodeEdit(name, id, r)
 		if err != nil {
 			return err
 		}
@@ -164,6 +164,10 @@ func describeFile(f *base.FileMeta) string {
 	}
 	if f.TTLEntries > 0 {
 		fmt.Fprintf(&b, " expiring %d (%d..%d ms)", f.TTLEntries, f.MinExpiry, f.MaxExpiry)
+	}
+	for _, v := range f.Values {
+		fmt.Fprintf(&b, " values %d of %d bytes in %s", v.Bytes, v.FileBytes,
+			base.ValueName(f.Stripe, v.Num))
 	}
 	return b.String()
 }

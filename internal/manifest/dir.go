@@ -173,7 +173,7 @@ func readFile(fsys vfs.FS, path string, limit int64) ([]byte, error) {
 }
 
 // Orphans returns those of names, the content of a database directory, that no
-// part of the database needs any more: SST files that s does not refer to,
+// part of the database needs any more: SSTs and value files that s does not name,
 // manifests other than current, and temporary files. Names that kstone's manifest
 // does not know are never among them.
 //
@@ -181,14 +181,14 @@ func readFile(fsys vfs.FS, path string, limit int64) ([]byte, error) {
 // orphan too until its edit commits.
 func Orphans(s *State, current uint64, names []string) []string {
 	live := make(map[string]bool)
-	for f := range s.Files() {
-		live[f.Name()] = true
+	for name := range s.AllFiles() {
+		live[name] = true
 	}
 	var out []string
 	for _, name := range names {
-		_, _, isSST := base.ParseSSTName(strings.TrimSuffix(name, ".tmp"))
+		_, _, isData := base.ParseDataName(strings.TrimSuffix(name, ".tmp"))
 		num, isManifest := ParseName(name)
-		if (isSST && !live[name]) || (isManifest && num != current) || name == currentTmpName ||
+		if (isData && !live[name]) || (isManifest && num != current) || name == currentTmpName ||
 			name == timesTmpName || isSpill(name) {
 			out = append(out, name)
 		}

@@ -65,7 +65,7 @@ func (f *Follower) Poll() (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if id != f.at.id {
+	if id != f.at.id.named() {
 		return true, f.load()
 	}
 	if f.file == nil {

@@ -60,32 +60,32 @@ func FuzzCurrent(f *testing.F) {
 }
 
 func FuzzState(f *testing.F) {
-	f.Add(appendState(nil, seedState()))
-	f.Add(appendState(nil, &State{DBID: fuzzID.dbid}))
+	f.Add(appendState(nil, seedState(), false))
+	f.Add(appendState(nil, &State{DBID: fuzzID.dbid}, false))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer testutil.Watch(b)()
-		s, err := decodeState("MANIFEST-000001", fuzzID.dbid, record{payload: b})
+		s, err := decodeState("MANIFEST-000001", fuzzID, record{payload: b})
 		if err != nil {
 			wantCorrupt(t, err)
 			return
 		}
-		if again := appendState(nil, s); !bytes.Equal(again, b) {
+		if again := appendState(nil, s, false); !bytes.Equal(again, b) {
 			t.Fatalf("%x decodes, but encodes to %x", b, again)
 		}
 	})
 }
 
 func FuzzEdit(f *testing.F) {
-	f.Add(appendEdit(nil, seedEdit()))
-	f.Add(appendEdit(nil, &Edit{}))
+	f.Add(appendEdit(nil, seedEdit(), false))
+	f.Add(appendEdit(nil, &Edit{}, false))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer testutil.Watch(b)()
-		e, err := decodeEdit("MANIFEST-000001", record{payload: b})
+		e, err := decodeEdit("MANIFEST-000001", identity{}, record{payload: b})
 		if err != nil {
 			wantCorrupt(t, err)
 			return
 		}
-		if again := appendEdit(nil, e); !bytes.Equal(again, b) {
+		if again := appendEdit(nil, e, false); !bytes.Equal(again, b) {
 			t.Fatalf("%x decodes, but encodes to %x", b, again)
 		}
 		if s, err := Apply(seedState(), e); err == nil {
@@ -101,8 +101,8 @@ func FuzzEdit(f *testing.F) {
 // so that mutations get past them.
 func FuzzManifest(f *testing.F) {
 	b := encodeHeader(magicManifest, fuzzID)
-	state := func(b []byte) []byte { return appendState(b, seedState()) }
-	edit := func(b []byte) []byte { return appendEdit(b, seedEdit()) }
+	state := func(b []byte) []byte { return appendState(b, seedState(), false) }
+	edit := func(b []byte) []byte { return appendEdit(b, seedEdit(), false) }
 	b = appendRecord(b, fuzzID, 0, typeSnapshot, state)
 	f.Add(appendSeal(b, fuzzID, 1), true)
 	b = appendRecord(b, fuzzID, 1, typeEdit, edit)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -74,8 +75,8 @@ func TestGolden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(strings.ReplaceAll(string(text), "\r\n", "\n"), hex.Dump(want)) {
-			t.Errorf("docs/format/%s does not show\n%s", page, hex.Dump(want))
+		if !strings.Contains(strings.ReplaceAll(string(text), "\r\n", "\n"), testutil.Dump(want)) {
+			t.Errorf("docs/format/%s does not show\n%s", page, testutil.Dump(want))
 		}
 	}
 	s, _, err := manifest.Load(old, dir)

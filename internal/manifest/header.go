@@ -13,13 +13,14 @@ import (
 //
 //	offset  size  field
 //	0       8     magic: "KSTONEDB" in CURRENT, "KSTNMANI" in a manifest
-//	8       4     format version, 1
+//	8       4     format version, 1; 2 of a manifest whose SSTs may refer to value files
 //	12      16    identity of the database
 //	28      8     number of the manifest (named by CURRENT; the file's own)
 //	36      4     CRC-32C of bytes 0 to 36
 const (
 	headerBytes   = 40
 	formatVersion = 1
+	valuesVersion = 2
 
 	magicCurrent  = "KSTONEDB"
 	magicManifest = "KSTNMANI"
@@ -29,14 +30,25 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // identity is what a manifest's records are bound to.
 type identity struct {
-	dbid [16]byte
-	num  uint64 // number of the manifest file
+	dbid   [16]byte
+	num    uint64 // number of the manifest file
+	values bool   // its records have the value files of SSTs; never of CURRENT
+}
+
+// named returns id as CURRENT has it.
+func (id identity) named() identity {
+	id.values = false
+	return id
 }
 
 // encodeHeader returns the 40 bytes.
 func encodeHeader(magic string, id identity) []byte {
 	b := append(make([]byte, 0, headerBytes), magic...)
-	b = binary.LittleEndian.AppendUint32(b, formatVersion)
+	version := uint32(formatVersion)
+	if id.values && magic == magicManifest {
+		version = valuesVersion
+	}
+	b = binary.LittleEndian.AppendUint32(b, version)
 	b = append(b, id.dbid[:]...)
 	b = binary.LittleEndian.AppendUint64(b, id.num)
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
@@ -56,7 +68,9 @@ func decodeHeader(file, magic string, b []byte) (identity, error) {
 		return id, corrupt.New(file, 0, what, fmt.Sprintf("magic %q", magic),
 			fmt.Sprintf("%q", b[:8]))
 	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v != formatVersion {
+	v := binary.LittleEndian.Uint32(b[8:])
+	id.values = v == valuesVersion && magic == magicManifest
+	if v != formatVersion && !id.values {
 		return id, corrupt.NewVersion(file, what, formatVersion, v)
 	}
 	want, got := binary.LittleEndian.Uint32(b[36:]), crc32.Checksum(b[:36], castagnoli)

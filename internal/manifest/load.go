@@ -73,11 +73,12 @@ func replay(name string, content []byte, id identity) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	if own != id {
+	if own.named() != id {
 		return nil, corrupt.New(name, 12, "header",
 			fmt.Sprintf("database %x, manifest %d", id.dbid, id.num),
 			fmt.Sprintf("database %x, manifest %d", own.dbid, own.num))
 	}
+	id = own
 	l := &loaded{id: id, end: headerBytes, fileBytes: int64(len(content))}
 	for {
 		r, err := decodeRecord(name, content, id, l.end, l.next)
@@ -119,11 +120,11 @@ func (l *loaded) apply(name string, r record) error {
 	var err error
 	switch {
 	case r.typ == typeSnapshot && r.num == 0:
-		l.state, err = decodeState(name, l.id.dbid, r)
+		l.state, err = decodeState(name, l.id, r)
 		l.snapshot = r.end() - r.off
 	case r.typ == typeEdit && r.num > 0:
 		var e *Edit
-		if e, err = decodeEdit(name, r); err != nil {
+		if e, err = decodeEdit(name, l.id, r); err != nil {
 			return err
 		}
 		s, aerr := Apply(l.state, e)

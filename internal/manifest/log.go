@@ -169,13 +169,13 @@ func (l *Log) Commit(e *Edit) (*State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("manifest edit: %w", err)
 	}
-	if l.mustMove || l.isLong() {
+	if l.mustMove || l.isLong() || e.values() && !l.id.values {
 		err = l.move(s)
 		if err == nil {
 			l.publish(s)
 			return s, nil
 		}
-		if l.mustMove || l.err != nil {
+		if l.mustMove || l.err != nil || e.values() && !l.id.values {
 			return nil, err
 		}
 		// A full disk may have room for one record though not for a snapshot.
@@ -202,7 +202,7 @@ func (l *Log) isLong() bool {
 func (l *Log) append(e *Edit) error {
 	name := Name(l.id.num)
 	l.buf = appendRecord(l.buf[:0], l.id, l.next, typeEdit,
-		func(b []byte) []byte { return appendEdit(b, e) })
+		func(b []byte) []byte { return appendEdit(b, e, l.id.values) })
 	if end := l.end + int64(len(l.buf)) + sealBytes; end > maxManifestBytes {
 		return tooLarge("append to "+name, end)
 	}

@@ -316,7 +316,7 @@ func TestUnknownVersion(t *testing.T) {
 		mem := vfs.NewMem()
 		create(t, mem, 1)
 		b := read(t, mem, path)
-		b[8] = 2
+		b[8] = 3
 		write(t, mem, path, b)
 		if _, _, err := manifest.Load(mem, dir); !errors.Is(err, corrupt.ErrVersion) {
 			t.Errorf("%s: %v", path, err)

@@ -22,12 +22,13 @@ import (
 // CURRENT may be found, and each names a complete manifest: the old one is removed
 // only when the new CURRENT is durable.
 func (l *Log) move(s *State) error {
-	id := identity{dbid: s.DBID, num: l.lastNum + 1}
+	id := identity{dbid: s.DBID, num: l.lastNum + 1, values: s.values()}
 	l.lastNum = id.num
 	name := Name(id.num)
 
 	b := encodeHeader(magicManifest, id)
-	b = appendRecord(b, id, 0, typeSnapshot, func(b []byte) []byte { return appendState(b, s) })
+	b = appendRecord(b, id, 0, typeSnapshot,
+		func(b []byte) []byte { return appendState(b, s, id.values) })
 	end := int64(len(b))
 	if end+sealBytes > maxManifestBytes {
 		return tooLarge("write "+name, end)

@@ -51,7 +51,7 @@ func Salvage(fsys vfs.FS, dir string, hint [16]byte) (Salvaged, error) {
 	slices.Sort(nums)
 	slices.Reverse(nums)
 	for _, num := range nums {
-		ids := []identity{{hint, num}}
+		ids := []identity{{dbid: hint, num: num}}
 		if current.num == num {
 			ids = append(ids, current)
 		}
@@ -91,6 +91,11 @@ func salvageFile(fsys vfs.FS, dir, name string, ids []identity) (loaded, error) 
 	id, herr := decodeHeader(name, magicManifest, content)
 	if herr == nil {
 		ids = []identity{id}
+	}
+	if herr != nil { // then the version is not known, either
+		for _, id := range ids {
+			ids = append(ids, identity{id.dbid, id.num, true})
+		}
 	}
 	for _, id := range ids {
 		l := loaded{id: id, end: headerBytes, fileBytes: int64(len(content))}

@@ -183,7 +183,7 @@ func TestSalvageOfALaterVersion(t *testing.T) {
 	create(t, mem, 3)
 	for _, path := range []string{currentPath, manifestPath(1)} {
 		b := read(t, mem, path)
-		b[8]++
+		b[8] = 3
 		write(t, mem, path, b)
 	}
 	if _, err := manifest.Salvage(mem, dir, [16]byte{}); !errors.Is(err, corrupt.ErrVersion) {
@@ -294,7 +294,7 @@ func damaged(t *testing.T, of string) *vfs.MemFS {
 				continue
 			}
 			b := read(t, mem, path)
-			b[8]++
+			b[8] = 3
 			write(t, mem, path, b)
 		}
 	case "numbers":

@@ -62,6 +62,52 @@ func (s *State) Files() iter.Seq[*base.FileMeta] {
 	}
 }
 
+// AllFiles yields name and size of every file of every run, as Files does, and of the value files
+// that they refer to, each once.
+func (s *State) AllFiles() iter.Seq2[string, int64] {
+	return func(yield func(string, int64) bool) {
+		seen := map[base.FileNum]bool{}
+		for f := range s.Files() {
+			if !yield(f.Name(), f.SizeBytes) {
+				return
+			}
+			for _, v := range f.Values {
+				if seen[v.Num] {
+					continue
+				}
+				seen[v.Num] = true
+				if !yield(base.ValueName(f.Stripe, v.Num), v.FileBytes) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// values reports whether SSTs refer to value files.
+func (s *State) values() bool {
+	for f := range s.Files() {
+		if len(f.Values) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// values reports whether SSTs that e adds refer to value files.
+func (e *Edit) values() bool {
+	for i := range e.Stripes {
+		for _, r := range e.Stripes[i].Add {
+			for _, f := range r.Files {
+				if len(f.Values) > 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // Edit is one atomic change of a State. Numbers that are zero stay as they are.
 type Edit struct {
 	Stripes  []StripeEdit // applied in order; a stripe may occur more than once

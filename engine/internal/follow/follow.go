@@ -534,8 +534,8 @@ func (f *Follower) Explain(err error) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for file := range f.state.Files() {
-		if file.Name() == name {
+	for file := range f.state.AllFiles() {
+		if file == name {
 			return err // it should be there
 		}
 	}

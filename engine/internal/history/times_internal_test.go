@@ -1,7 +1,6 @@
 package history
 
 import (
-	"encoding/hex"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -161,7 +160,7 @@ func TestTimesFormat(t *testing.T) {
 	ok(t, x.close())
 	page, err := os.ReadFile("../../../docs/format/history.md")
 	ok(t, err)
-	if dump := hex.Dump(b); !strings.Contains(string(page), dump) {
+	if dump := testutil.Dump(b); !strings.Contains(string(page), dump) {
 		t.Errorf("the page lacks\n%s", dump)
 	}
 }

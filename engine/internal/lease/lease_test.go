@@ -2,7 +2,6 @@ package lease
 
 import (
 	"bytes"
-	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -29,7 +29,7 @@ func TestSlotOfThePage(t *testing.T) {
 	b := h.encode(1234, time.UnixMilli(1_750_000_000_123))
 	page, err := os.ReadFile(filepath.FromSlash("../../../docs/format/leases.md"))
 	must(t, err)
-	if dump := hex.Dump(b); !strings.Contains(string(page), dump) {
+	if dump := testutil.Dump(b); !strings.Contains(string(page), dump) {
 		t.Errorf("the page lacks\n%s", dump)
 	}
 	if got, used := decode(b); !used || got != h {

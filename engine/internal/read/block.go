@@ -108,6 +108,7 @@ func (it *Iteration) Part() (pk []byte, skip int, ok bool) {
 // Requires: no limit, no versions that are passed over, nothing left out by zones.
 func (it *Iteration) Count(s base.Span) int64 {
 	ids := it.stripes
+	it.keysOnly = true
 	if it.stripes = nil; s.Empty() {
 		return 0
 	}

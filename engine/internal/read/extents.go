@@ -26,7 +26,7 @@ func (r *Reader) Extents(dst []StripeSpan, s base.Span) ([]StripeSpan, error) {
 	defer c.Close()
 	for id := range r.stripes() {
 		over := r.overlay(uint8(id))
-		b := stripe.Bounds{Lo: s.Lo, Hi: s.Hi, Snap: snap, FirstRows: 1}
+		b := stripe.Bounds{Lo: s.Lo, Hi: s.Hi, Snap: snap, FirstRows: 1, KeysOnly: true}
 		first, err := r.firstKey(&c, id, b, over)
 		if err != nil {
 			return nil, err

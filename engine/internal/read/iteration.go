@@ -50,6 +50,8 @@ type Iteration struct {
 	// mayHold, if not nil, reports whether a zone may have what the caller wants.
 	mayHold func(zone.Columns) bool
 	blocks  *zone.BlockCounts
+	// keysOnly: items have no values.
+	keysOnly bool
 
 	// What follows the source, at most one of them:
 	stripes   []uint8   // of a scan: those to walk, or, if merged or shared, all
@@ -126,7 +128,7 @@ func (it *Iteration) release() {
 	it.state, it.reader, it.ctx = nil, Reader{}, nil
 	it.source, it.rows, it.at, it.err = nil, nil, 0, nil
 	it.nowMs, it.from, it.items, it.sinceOK = 0, 0, 0, 0
-	it.bounds, it.mayHold, it.blocks = stripe.Bounds{}, nil, nil
+	it.bounds, it.mayHold, it.blocks, it.keysOnly = stripe.Bounds{}, nil, nil, false
 	if it.stripes != nil {
 		it.stripes, it.span = nil, base.Span{}
 	}
@@ -149,6 +151,9 @@ func (it *Iteration) Since(from base.SeqNum) { it.from = from }
 func (it *Iteration) MayHold(f func(zone.Columns) bool, blocks *zone.BlockCounts) {
 	it.mayHold, it.blocks = f, blocks
 }
+
+// KeysOnly leaves values out, if yes. Call it after Start.
+func (it *Iteration) KeysOnly(yes bool) { it.keysOnly = yes }
 
 // Partition selects items of partition pk, whose ordered keys begin with so many bytes before
 // the sort key, in a span; Read reads parts of it. A transaction then depends on all of it.
@@ -257,9 +262,12 @@ func (it *Iteration) Next() bool {
 	}
 	if p != nil {
 		it.decodeOf(p, e)
-		return true
+	} else {
+		it.err = it.decode(e)
 	}
-	it.err = it.decode(e)
+	if it.keysOnly {
+		it.Item.Value = nil
+	}
 	return it.err == nil
 }
 
@@ -375,7 +383,7 @@ func (it *Iteration) NowMs() int64 {
 // wanted adds to bounds what the iteration passes over. Requires: each row is looked at by entry.
 func (it *Iteration) wanted(b *stripe.Bounds) {
 	b.Ctx, b.Clock, b.From = it.ctx, it, it.from
-	b.MayHold, b.Blocks = it.mayHold, it.blocks
+	b.MayHold, b.Blocks, b.KeysOnly = it.mayHold, it.blocks, it.keysOnly
 }
 
 // open opens the iteration's own cursor on a span of a stripe, with the transaction's own writes

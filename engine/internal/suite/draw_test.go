@@ -151,7 +151,7 @@ func (d drawer) options() engine.Options {
 		CacheBytes:  int64(d.pick(1, 256<<10, 64<<20)),
 		Compression: codec(), BottomCompression: codec(),
 		FilterBits: d.pick(0, 8, 16, engine.NoFilter), MaxRuns: d.pick(2, 3, 8),
-		MaxOpenFiles: d.pick(16, 4096),
+		MaxOpenFiles: d.pick(16, 4096), LargeValue: d.pick(0, 1, 6, engine.NoLargeValue),
 	}
 	o.LogBytes = []int64{8 << 20, 3 * max(o.MemtableBytes, 4<<20)}[d.IntN(2)]
 	return o

@@ -67,6 +67,7 @@ func crashOptions(rnd *rand.Rand) engine.Options {
 	o := baseOptions
 	o.Durability = engine.Sync + engine.Durability(rnd.IntN(2))
 	o.FlushRecords, o.MaxRuns = []int{0, 1, 3, 10}[rnd.IntN(4)], 2+rnd.IntN(2)
+	o.LargeValue = []int{engine.NoLargeValue, 1, 20}[rnd.IntN(3)]
 	return o
 }
 

@@ -188,6 +188,7 @@ var optionSets = []optionSet{
 	{name: "few open files", o: engine.Options{MaxOpenFiles: 16, FlushRecords: 3, MaxRuns: 8}},
 	{name: "wide filters", o: engine.Options{FilterBits: 16, FlushRecords: 10}},
 	{name: "no filters", o: engine.Options{FilterBits: engine.NoFilter, FlushRecords: 10}},
+	{name: "large values", o: engine.Options{LargeValue: 1, FlushRecords: 10, MaxRuns: 2}},
 	{name: "eager merges", o: engine.Options{MaxRuns: 2, FlushRecords: 4}},
 	{name: "late merges", o: engine.Options{MaxRuns: 64, FlushRecords: 4}},
 	{name: "many workers", o: engine.Options{

@@ -16,11 +16,15 @@ func (u *Upkeep) pickerOptions() compaction.Options {
 	return compaction.Options{Trigger: u.opts.MaxRuns, MaxRuns: 2 * u.opts.MaxRuns}
 }
 
-// pickMerge is compaction.Pick among the runs of the view that can be read.
+// pickMerge is compaction.Pick among the runs of the view that can be read. On a full disk no
+// values are rewritten.
 func pickMerge(
-	v *stripe.View, o compaction.Options, nowMs int64, horizon base.SeqNum,
+	v *stripe.View, o compaction.Options, nowMs int64, horizon base.SeqNum, full bool,
 ) (compaction.Plan, bool) {
 	n := v.Readable()
+	if !full {
+		o.ValueBytes, o.ValueGarbage = uint64(v.ValueBytes), uint64(v.GarbageBytes)
+	}
 	plan, ok := compaction.Pick(runInfos(v)[:n], o, nowMs, horizon)
 	if n < len(v.Runs) {
 		// Nothing that hides something in the damaged run can be dropped; so a single
@@ -118,6 +122,9 @@ func (u *Upkeep) settled(v *stripe.View) bool {
 		return false
 	}
 	in := &v.Runs[0].Info
+	if v.GarbageBytes*10 > v.ValueBytes {
+		return false
+	}
 	if in.Tombstones+in.RangeTombstones+in.TTLEntries > 0 {
 		return false
 	}

@@ -98,10 +98,10 @@ const (
 	maxRecycledBytes = 1 << 20
 )
 
-// obsolete takes over an SST that no view contains any more. If removing it fails the
-// next Open finds it as an orphan.
-func (r *recycler) obsolete(s base.StripeID, num base.FileNum) {
-	r.hold(heldFile{name: filepath.Join(r.dir, base.SSTName(s, num))})
+// obsolete takes over an SST or value file that no view needs any more. If removing it fails
+// the next Open finds it as an orphan.
+func (r *recycler) obsolete(name string) {
+	r.hold(heldFile{name: filepath.Join(r.dir, name)})
 	r.settle()
 }
 

@@ -306,7 +306,7 @@ func (s *scheduler) pickJob(o compaction.Options) (best mergeJob, ok bool) {
 		if s.busy[i] || len(v.Runs) == 0 || now.Before(s.backoff[i].until) {
 			continue
 		}
-		plan, found := pickMerge(v, o, nowMs, horizon)
+		plan, found := pickMerge(v, o, nowMs, horizon, full)
 		if found && full {
 			plan.Score = spaceScore(v, plan)
 		}
@@ -330,7 +330,8 @@ func (s *scheduler) takeLocked(
 		return job, false
 	}
 	// A flush may have added a run since the pick; plan again on what is now pinned.
-	plan, ok := pickMerge(job.view, o, s.u.env.NowMs(), s.u.env.Horizon())
+	plan, ok := pickMerge(job.view, o, s.u.env.NowMs(), s.u.env.Horizon(),
+		s.u.reserve.full.Load())
 	if !ok {
 		job.view.Release()
 		return job, false

@@ -187,10 +187,13 @@ func (u *Upkeep) Fail(err error) error {
 // CreateFile returns a file for an SST, see stripe.Env.
 func (u *Upkeep) CreateFile(name string) (vfs.File, error) { return u.recycler.create(name) }
 
-// Obsolete takes over an SST that is obsolete, see stripe.Env.
-func (u *Upkeep) Obsolete(id base.StripeID, num base.FileNum) { u.recycler.obsolete(id, num) }
+// Obsolete takes over a file that is obsolete, see stripe.Env.
+func (u *Upkeep) Obsolete(name string) { u.recycler.obsolete(name) }
 
-// Orphan takes over an SST that no state names: if no lease needs it, it is removed.
+// Full reports whether the disk is full.
+func (u *Upkeep) Full() bool { return u.reserve.full.Load() }
+
+// Orphan takes over an SST or value file that no state names: if no lease needs it, it is removed.
 func (u *Upkeep) Orphan(name string) {
 	u.recycler.hold(heldFile{name: name, once: true})
 	u.recycler.settle()

@@ -1,0 +1,294 @@
+package engine_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// largeOptions keep values from 100 bytes on apart, and make flushes and merges frequent.
+func largeOptions() *engine.Options {
+	return &engine.Options{
+		LargeValue: 100, FlushRecords: 25, MaxRuns: 2, Durability: engine.Process,
+		MemtableBytes: 1 << 20, BlockBytes: 1 << 10, CacheBytes: 1 << 20,
+	}
+}
+
+// largeModel is what a database of values around Options.LargeValue has.
+type largeModel struct {
+	rnd  *rand.Rand
+	want map[string][]byte // by sort key, of partition p
+}
+
+// write overwrites, adds and deletes some items.
+func (m *largeModel) write(t testing.TB, db *engine.DB, n int) {
+	t.Helper()
+	for range n {
+		key := fmt.Sprintf("%03d", m.rnd.IntN(150))
+		if m.rnd.IntN(10) == 0 {
+			ok(t, db.Delete(pksk("p", key)))
+			delete(m.want, key)
+			continue
+		}
+		v := make([]byte, []int{0, 99, 100, 500, 40_000}[m.rnd.IntN(5)])
+		for i := range v {
+			v[i] = byte(m.rnd.Uint32())
+		}
+		ok(t, db.Put(pksk("p", key), v))
+		m.want[key] = v
+	}
+}
+
+// check compares all reads of items with the model.
+func (m *largeModel) check(t testing.TB, r engine.Reader) {
+	t.Helper()
+	compareLarge(t, r, m.want)
+}
+
+func compareLarge(t testing.TB, r engine.Reader, want map[string][]byte) {
+	t.Helper()
+	keys := slices.Sorted(maps.Keys(want))
+	for _, reverse := range []bool{false, true} {
+		for _, keysOnly := range []bool{false, true} {
+			q := engine.Query{PK: []byte("p"), Reverse: reverse, KeysOnly: keysOnly}
+			var got []string
+			for item, err := range r.Query(ctx, q) {
+				ok(t, err)
+				key := string(item.Key.SK)
+				got = append(got, key)
+				if keysOnly && item.Value != nil ||
+					!keysOnly && !bytes.Equal(item.Value, want[key]) {
+					t.Fatalf("%s has %d bytes, keys only: %v", key, len(item.Value), keysOnly)
+				}
+			}
+			if reverse {
+				slices.Reverse(got)
+			}
+			if !slices.Equal(got, keys) {
+				t.Fatalf("a query shows %q, want %q", got, keys)
+			}
+		}
+	}
+	// Limits make a merge read its sources lazily, and large values divide what those have read.
+	for _, from := range []string{"000", "031", "077"} {
+		s := engine.Scan{Limit: 60, From: pksk("p", from)}
+		first, _ := slices.BinarySearch(keys, from)
+		left := keys[first:]
+		for item, err := range r.Scan(ctx, s) {
+			ok(t, err)
+			key := string(item.Key.SK)
+			if len(left) == 0 || key != left[0] || !bytes.Equal(item.Value, want[key]) {
+				t.Fatalf("%s has %d bytes, want %q", key, len(item.Value), left[:min(1, len(left))])
+			}
+			left = left[1:]
+		}
+		if n := len(keys) - first - len(left); n < min(s.Limit, len(keys)-first) {
+			t.Fatalf("a scan shows %d items", n)
+		}
+	}
+	var asked []engine.Key
+	for _, key := range keys {
+		got, err := r.Get(pksk("p", key))
+		if ok(t, err); !bytes.Equal(got, want[key]) {
+			t.Fatalf("%s has %d bytes, want %d", key, len(got), len(want[key]))
+		}
+		asked = append(asked, pksk("p", key))
+	}
+	var many engine.Results
+	ok(t, r.MultiGet(ctx, asked, &many))
+	for i := range asked {
+		if got, _ := many.Value(i); !bytes.Equal(got, want[keys[i]]) {
+			t.Fatalf("MultiGet: %s has %d bytes", keys[i], len(got))
+		}
+	}
+}
+
+// valueFiles returns the size of the value files of a directory, and how many there are.
+func valueFiles(t testing.TB, dir string) (bytes int64, n int) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*.val"))
+	ok(t, err)
+	for _, name := range names {
+		info, err := os.Stat(name)
+		ok(t, err)
+		bytes += info.Size()
+	}
+	return bytes, len(names)
+}
+
+// Values are what they were put to through flushes, merges, rewriting and restarts; the same in a
+// snapshot, a checkpoint and a repaired copy; and little of their files is garbage in the end.
+//
+// Promise (reads and writes): Large values are read as they were put: `Options.LargeValue` changes
+// what merges write, and what is garbage of their files stays below a fifth.
+func TestLargeValuesLive(t *testing.T) {
+	dir := t.TempDir()
+	db, err := engine.Open(filepath.Join(dir, "db"), largeOptions())
+	ok(t, err)
+	m := largeModel{rnd: testutil.Rand(t), want: map[string][]byte{}}
+	m.write(t, db, 200)
+	ok(t, db.Flush(ctx))
+	snap, err := db.Snapshot()
+	ok(t, err)
+	old := maps.Clone(m.want)
+	for range 6 {
+		m.write(t, db, 150)
+		m.check(t, db)
+	}
+	compareLarge(t, snap, old)
+	snap.Close()
+	ok(t, db.Compact(ctx))
+	ok(t, db.Compact(ctx)) // the first finds out what is garbage
+	m.check(t, db)
+	mustClose(t, db) // which removes the files that wait for reuse
+	live := int64(0)
+	for _, v := range m.want {
+		if len(v) >= 100 {
+			live += int64(len(v))
+		}
+	}
+	if bytes, n := valueFiles(t, filepath.Join(dir, "db")); bytes < live || bytes > live*5/4+4096 {
+		t.Errorf("%d value files have %d bytes, the values %d", n, bytes, live)
+	}
+	db, err = engine.Open(filepath.Join(dir, "db"), largeOptions())
+	ok(t, err)
+	m.write(t, db, 40)
+	ok(t, db.Checkpoint(ctx, filepath.Join(dir, "copy"), nil))
+	mustClose(t, db)
+	_, err = engine.Repair(ctx, filepath.Join(dir, "db"), filepath.Join(dir, "repaired"), nil)
+	ok(t, err)
+	for _, name := range []string{"db", "copy", "repaired"} {
+		db, err := engine.Open(filepath.Join(dir, name), nil)
+		ok(t, err)
+		m.check(t, db)
+		_, err = db.Verify(ctx, nil)
+		ok(t, err)
+		ok(t, db.Compact(ctx))
+		m.check(t, db)
+		mustClose(t, db)
+	}
+}
+
+// removeValues removes the value files of a database in memory.
+func removeValues(t testing.TB, fsys vfs.FS) {
+	t.Helper()
+	names, err := fsys.List("db")
+	ok(t, err)
+	for _, name := range names {
+		if strings.HasSuffix(name, ".val") {
+			ok(t, fsys.Remove(filepath.Join("db", name)))
+		}
+	}
+}
+
+// Promise (reads and writes): Reads of keys alone, and counts, read no large values.
+func TestKeysOnlyReadsNoValues(t *testing.T) {
+	fsys := vfs.NewMem()
+	o := largeOptions()
+	o.MaxRuns = 64
+	db := openOn(t, fsys, *o)
+	m := largeModel{rnd: testutil.Rand(t), want: map[string][]byte{}}
+	m.write(t, db, 400)
+	ok(t, db.Flush(ctx))
+	m.check(t, db) // of many runs
+	mustClose(t, db)
+	db = openOn(t, fsys, *o)
+	removeValues(t, fsys)
+	n := 0
+	for item, err := range db.Scan(ctx, engine.Scan{KeysOnly: true}) {
+		if ok(t, err); item.Value != nil {
+			t.Error("an item has a value")
+		}
+		n++
+	}
+	counted, err := db.Count(ctx, engine.Query{PK: []byte("p")})
+	ok(t, err)
+	if n != len(m.want) || counted != int64(n) {
+		t.Errorf("%d items are shown, %d counted, %d there", n, counted, len(m.want))
+	}
+	if err := lastOf(db.Scan(ctx, engine.Scan{})); err == nil {
+		t.Error("values are read although their files are gone")
+	}
+	_ = db.Close()
+}
+
+// A lost or damaged value file costs the values in it; all others are repaired, and the report has
+// the keys of the lost ones.
+//
+// Promise (damage): Repair loses of a damaged value file only the values whose bytes are damaged.
+func TestRepairOfADamagedValueFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "db")
+	db, err := engine.Open(path, largeOptions())
+	ok(t, err)
+	m := largeModel{rnd: testutil.Rand(t), want: map[string][]byte{}}
+	for i := range 24 {
+		key := fmt.Sprint("k", i)
+		m.want[key] = bytes.Repeat([]byte(key), 200)
+		ok(t, db.Put(pksk("p", key), m.want[key]))
+	}
+	ok(t, db.Flush(ctx))
+	mustClose(t, db)
+	names, err := filepath.Glob(filepath.Join(path, "*.val"))
+	ok(t, err)
+	if len(names) != 1 {
+		t.Fatalf("%d value files", len(names))
+	}
+	b, err := os.ReadFile(names[0])
+	ok(t, err)
+	b[len(b)/2] ^= 1
+	ok(t, os.WriteFile(names[0], b, 0o600))
+	db, err = engine.Open(path, nil)
+	ok(t, err)
+	if _, err := db.Verify(ctx, nil); err == nil {
+		t.Error("Verify finds nothing")
+	}
+	mustClose(t, db)
+	rep, err := engine.Repair(ctx, path, filepath.Join(dir, "repaired"), nil)
+	ok(t, err)
+	if len(rep.Lost) != 1 || rep.Lost[0].Entries != 1 {
+		t.Fatalf("lost are %v", rep.Lost)
+	}
+	delete(m.want, string(rep.Lost[0].First.SK))
+	db, err = engine.Open(filepath.Join(dir, "repaired"), nil)
+	ok(t, err)
+	m.check(t, db)
+	mustClose(t, db)
+}
+
+// Promise (readers): A reader beside the writer keeps the value files of what it reads.
+func TestReaderKeepsValueFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	db, err := engine.Open(path, largeOptions())
+	ok(t, err)
+	m := largeModel{rnd: testutil.Rand(t), want: map[string][]byte{}}
+	m.write(t, db, 200)
+	ok(t, db.Flush(ctx))
+	ok(t, db.Sync(ctx))
+	reader, err := engine.Open(path, &engine.Options{ReadOnly: true, CacheBytes: 1})
+	ok(t, err)
+	snap, err := reader.Snapshot()
+	ok(t, err)
+	old := maps.Clone(m.want)
+	for range 4 {
+		m.write(t, db, 150)
+		ok(t, db.Compact(ctx))
+	}
+	ok(t, db.Sync(ctx))
+	compareLarge(t, snap, old)
+	snap.Close()
+	ok(t, reader.Refresh())
+	m.check(t, reader)
+	mustClose(t, reader)
+	mustClose(t, db)
+}

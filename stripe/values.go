@@ -1,0 +1,307 @@
+package stripe
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/sst"
+)
+
+// # Value files
+//
+// Values from Env.LargeValue bytes on lie in value files of the stripe, and SSTs refer to them. The
+// log and the memtables have the values themselves.
+//
+// The naive way: a log of values beside the tree, as WiscKey has it, with a count of the garbage in
+// each of its files. Why it fails: a value is written and synced twice before it is acknowledged,
+// or the tree may be durable without it; counts that are changed apart from the tree are wrong
+// after a crash; and to find out what is garbage the cleaner looks every key up.
+//
+// The way taken: a flush writes the values next to its SST, under the same edit of the manifest. A
+// merge carries references over, so that it reads and writes no values. Each SST says how many
+// bytes of which value files its entries refer to. So what is garbage follows from the SSTs of a
+// state: there is no count that could be wrong. A merge of all runs rewrites the values of the
+// files that have the most garbage; those that it drops references to, it changes nothing of.
+//
+// Invariants: a value file is named by a state as long as an SST of it refers to it, and its
+// number is never used again. Both are written and synced before the edit that names them. A view
+// keeps its SSTs, and an SST keeps the value files: the file goes when the last SST that refers to
+// it has been dropped, see valueFiles. A lookup without a reference on its view that reads a file
+// that is gone, or is another by now, fails at the checksum and begins again.
+
+// Rules for rewriting, of the value files of a stripe.
+const (
+	// garbagePercent of the bytes may be garbage after a merge of all runs.
+	garbagePercent = 10
+	// maxValueFiles is how many are left alone though they are small. Half of them, the smallest,
+	// become one.
+	maxValueFiles = 64
+)
+
+// valueFiles counts the SSTs that need each value file of a stripe.
+type valueFiles struct {
+	mu   sync.Mutex
+	uses map[base.FileNum]valueUse // Guarded by mu.
+}
+
+type valueUse struct {
+	ssts int
+	// kept: an SST was dropped that the manifest may still name, because the database was closed.
+	kept bool
+}
+
+// open notes that an SST is open.
+func (v *valueFiles) open(m *base.FileMeta) {
+	if len(m.Values) == 0 {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.uses == nil {
+		v.uses = map[base.FileNum]valueUse{}
+	}
+	for _, u := range m.Values {
+		use := v.uses[u.Num]
+		use.ssts++
+		v.uses[u.Num] = use
+	}
+}
+
+// drop notes that an SST is closed, and returns the value files that no edit names any more.
+func (v *valueFiles) drop(m *base.FileMeta, obsolete bool) (gone []base.FileNum) {
+	if len(m.Values) == 0 {
+		return nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, u := range m.Values {
+		use := v.uses[u.Num]
+		use.ssts--
+		use.kept = use.kept || !obsolete
+		if use.ssts > 0 {
+			v.uses[u.Num] = use
+			continue
+		}
+		delete(v.uses, u.Num)
+		if !use.kept {
+			gone = append(gone, u.Num)
+		}
+	}
+	return gone
+}
+
+// ValueFile is a value file as the SSTs of a view need it.
+type ValueFile struct {
+	Num              base.FileNum
+	FileBytes, Bytes int64 // all of its values, and those that are referred to
+}
+
+// ValueFiles returns the value files that a view needs, by number.
+func (v *View) ValueFiles() (all []ValueFile) {
+	for _, r := range v.Runs {
+		for _, f := range r.Files {
+			for _, u := range f.Meta.Values {
+				all = append(all, ValueFile{u.Num, sst.ValuesIn(u.FileBytes), int64(u.Bytes)})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b ValueFile) int { return cmp.Compare(a.Num, b.Num) })
+	n := 0
+	for _, f := range all {
+		if n > 0 && all[n-1].Num == f.Num {
+			all[n-1].Bytes += f.Bytes
+			continue
+		}
+		all[n] = f
+		n++
+	}
+	return all[:n]
+}
+
+// sumValues computes the bytes of values, and those that are garbage. Why without the headers of
+// files: they would be garbage that no merge can remove.
+func (v *View) sumValues() {
+	for _, f := range v.ValueFiles() {
+		v.ValueBytes += f.FileBytes
+		v.GarbageBytes += f.FileBytes - f.Bytes
+	}
+}
+
+// toRewrite chooses the value files whose values a merge of all runs writes again.
+func toRewrite(files []ValueFile) map[base.FileNum]bool {
+	var total, garbage int64
+	for _, f := range files {
+		total += f.FileBytes
+		garbage += f.FileBytes - f.Bytes
+	}
+	chosen := map[base.FileNum]bool{}
+	slices.SortFunc(files, func(a, b ValueFile) int { // the most garbage by bytes first
+		return cmp.Compare(float64(a.Bytes)/float64(a.FileBytes),
+			float64(b.Bytes)/float64(b.FileBytes))
+	})
+	for _, f := range files {
+		if garbage*100 <= total*garbagePercent {
+			break
+		}
+		chosen[f.Num] = true
+		garbage -= f.FileBytes - f.Bytes
+	}
+	rest := files[len(chosen):]
+	if len(rest) > maxValueFiles {
+		slices.SortFunc(rest, func(a, b ValueFile) int { return cmp.Compare(a.Bytes, b.Bytes) })
+		for _, f := range rest[:maxValueFiles/2] {
+			chosen[f.Num] = true
+		}
+	}
+	return chosen
+}
+
+// valueSeries writes the large values of one flush or merge.
+type valueSeries struct {
+	files *fileSeries
+	w     *sst.ValueWriter
+	at    vfs.File
+	open  bool
+	num   base.FileNum
+	paced int64
+	sizes map[base.FileNum]int64 // of all value files, also of those that are carried over
+	ref   []byte
+
+	rewrite map[base.FileNum]bool
+	from    map[base.FileNum]*Run // with a reader of a file
+}
+
+// carry notes the value files that the merged runs refer to.
+func (s *valueSeries) carry(runs []*Run) {
+	for _, r := range runs {
+		for _, f := range r.Files {
+			for _, u := range f.Meta.Values {
+				s.sizes[u.Num], s.from[u.Num] = u.FileBytes, r
+			}
+		}
+	}
+}
+
+// place puts the value of e where it belongs. It may change e.
+func (s *valueSeries) place(ctx context.Context, e *base.Entry) error {
+	if e.Large {
+		num := sst.ValueFile(e.Value)
+		if !s.rewrite[num] {
+			return nil
+		}
+		value, err := s.from[num].value(num, e.Value)
+		if err != nil {
+			return err
+		}
+		e.Value, e.Large = value, false
+	}
+	least := s.files.stripe.env.LargeValue
+	if least == 0 || len(e.Value) < least {
+		return nil
+	}
+	if s.open && s.w.SizeBytes() >= s.files.stripe.env.FileBytes {
+		if err := s.finish(ctx); err != nil {
+			return err
+		}
+	}
+	if !s.open {
+		if err := s.start(); err != nil {
+			return err
+		}
+	}
+	var err error
+	if s.ref, err = s.w.Add(s.ref[:0], e.Value); err != nil {
+		return err
+	}
+	e.Value, e.Large = s.ref, true
+	if size := s.w.SizeBytes(); size-s.paced >= paceBytes {
+		return s.pace(ctx, size)
+	}
+	return nil
+}
+
+func (s *valueSeries) start() error {
+	env, out := s.files.stripe.env, s.files.out
+	s.num = env.NextFile()
+	name := filepath.Join(env.Dir, base.ValueName(s.files.stripe.id, s.num))
+	file, err := env.Create(name)
+	if err != nil {
+		return err
+	}
+	out.files = append(out.files, file)
+	out.names = append(out.names, name)
+	s.w.Reset(file, env.DBID, s.num, s.files.codec)
+	s.at, s.open, s.paced = file, true, 0
+	return nil
+}
+
+// finish completes the open file.
+func (s *valueSeries) finish(ctx context.Context) error {
+	if !s.open {
+		return nil
+	}
+	s.open = false
+	size, err := s.w.Finish()
+	if err != nil {
+		return err
+	}
+	if err := cut(s.at, size); err != nil {
+		return err
+	}
+	s.sizes[s.num] = size
+	s.files.out.BytesWritten += size
+	return s.pace(ctx, size)
+}
+
+func (s *valueSeries) pace(ctx context.Context, size int64) error {
+	from := s.paced
+	s.paced = size
+	return s.files.builder.pace(ctx, s.at, from, size)
+}
+
+// describe completes the descriptions of the SSTs.
+func (s *valueSeries) describe(metas []*base.FileMeta) error {
+	for _, m := range metas {
+		for i := range m.Values {
+			u := &m.Values[i]
+			size, ok := s.sizes[u.Num]
+			if !ok {
+				return fmt.Errorf("reference to unknown value file %d", u.Num)
+			}
+			u.FileBytes = size
+		}
+	}
+	return nil
+}
+
+// value reads a large value that a run refers to.
+func (r *Run) value(num base.FileNum, ref []byte) ([]byte, error) {
+	for _, f := range r.Files {
+		for _, u := range f.Meta.Values {
+			if u.Num != num {
+				continue
+			}
+			value, err := f.Reader.Value(ref)
+			if err != nil {
+				return nil, r.readError(err)
+			}
+			return value, nil
+		}
+	}
+	return nil, fmt.Errorf("no file of run %d refers to value file %d", r.ID, num)
+}
+
+// cut gives a file, which may have been longer and recycled, its size.
+func cut(f vfs.File, bytes int64) error {
+	size, err := f.Size()
+	if err == nil && size != bytes {
+		err = f.Truncate(bytes)
+	}
+	return err
+}
