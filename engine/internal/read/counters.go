@@ -29,9 +29,12 @@ func (c *counters) start() time.Time {
 
 // done ends the measurement of a lookup of a key in ordered form.
 func (c *counters) done(start time.Time, id uint8, key []byte) {
-	if start.IsZero() {
-		return
+	if !start.IsZero() { // done itself is inlined
+		c.sampled(start, id, key)
 	}
+}
+
+func (c *counters) sampled(start time.Time, id uint8, key []byte) {
 	c.times.Record(time.Since(start))
 	if c.timed.Add(1)%(hotEvery/sampleEvery) == 0 {
 		c.hot.note(id, key)
