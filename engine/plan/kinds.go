@@ -139,6 +139,9 @@ func (q *query) checkNode(x expr.Expr) error {
 	case expr.Cmp:
 		return q.checkPair(x, x.L, x.R)
 	case expr.In:
+		if _, ok := x.X.(expr.Const); ok && isSubquery(x.List[0]) {
+			return nil // it is in no result without rows
+		}
 		for _, item := range x.List {
 			if err := q.checkPair(x, x.X, item); err != nil {
 				return err
@@ -318,6 +321,11 @@ func (sc *scope) close() {
 // fits says whether a value is NULL or of a kind, KindInt being that of all numbers.
 func fits(v *expr.Value, k expr.Kind) bool {
 	return v.Kind() == k || v.IsNull() || k == expr.KindInt && v.Kind().Numeric()
+}
+
+func isSubquery(e expr.Expr) bool {
+	_, ok := e.(expr.Subquery)
+	return ok
 }
 
 func isPlaceholder(e expr.Expr) bool {

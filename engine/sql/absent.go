@@ -40,7 +40,7 @@ var absentFunctions = map[string]string{
 	"dayofweek":         extracted("dayofweek", "dow"),
 	"weekday":           extracted("weekday", "isodow"),
 	"to_timestamp":      "to_timestamp; write CAST(x AS TIMESTAMP)",
-	"from_unixtime":     "from_unixtime; write TIMESTAMP '@seconds', or add an interval",
+	"from_unixtime":     "from_unixtime; write date_add(TIMESTAMP '1970-01-01T00:00:00Z', x || ' seconds')",
 	"age":               "age(); subtract dates, or extract(epoch FROM x)",
 	"nvl":               "nvl; write coalesce",
 	"isnull":            "isnull(); write x IS NULL, or coalesce",

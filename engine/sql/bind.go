@@ -431,8 +431,11 @@ func (b *binder) planError(err error, start int) error {
 	var q *plan.QueryError
 	var u *plan.UnsupportedError
 	var call *expr.CallError
+	var already *syntax.Error
 	pos, message := 0, ""
 	switch {
+	case errors.As(err, &already):
+		return err
 	case errors.As(err, &call):
 		pos, message = call.Pos, plainText(call.Err)
 	case errors.As(err, &q):
@@ -442,6 +445,8 @@ func (b *binder) planError(err error, start int) error {
 		}
 	case errors.As(err, &u):
 		pos, message = u.Pos, "not supported: "+u.What
+	case errors.Is(err, expr.ErrType), errors.Is(err, expr.ErrRange):
+		message = plainText(err)
 	default:
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -23,6 +24,27 @@ func TestJSONL(t *testing.T) {
 `
 	if got := dump(t, record.NewJSONL(strings.NewReader(in))); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// TestJSONArray reads arrays of every layout, through every size of reads.
+func TestJSONArray(t *testing.T) {
+	for in, want := range map[string]string{
+		`[]`:                               "",
+		`[{"a":1},{"a":"],[\"{"},{"a":3}]`: "1: a=1\n2: a=\"],[\\\"{\"\n3: a=3\n",
+		"\ufeff\n[\n{\"a\":1},\n {\"a\":[\n2,\n\n3]}\n,{\"a\":4}\n]\n": "3: a=1\n4: a=[2,3]\n" +
+			"8: a=4\n",
+		"[{\"a\":1}, 2, [3]]": "1: a=1\n! line 2: column 1: '2' where an object {…} is expected\n" +
+			"! line 3: column 1: '[' where an object {…} is expected\n",
+		`[{"a":1}] {"a":2}`: "! line 1: column 11: '{' where the end of the line is expected\n",
+		`[{"a":1},{"a":`:    "1: a=1\nstop: unexpected EOF\n",
+		`[{"a":1}`:          "stop: unexpected EOF\n",
+	} {
+		for _, r := range []io.Reader{strings.NewReader(in), iotest.OneByteReader(strings.NewReader(in))} {
+			if got := dump(t, record.NewJSONL(r)); got != want {
+				t.Errorf("%s\ngot\n%swant\n%s", in, got, want)
+			}
+		}
 	}
 }
 

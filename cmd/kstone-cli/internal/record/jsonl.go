@@ -11,8 +11,14 @@ type jsonl struct {
 }
 
 // NewJSONL returns a reader of JSON lines: one object per line, UTF-8, line feeds with
-// or without carriage returns. Blank lines are skipped.
-func NewJSONL(r io.Reader) Reader { return &jsonl{newLines(r)} }
+// or without carriage returns. Blank lines are skipped. An array of objects is read, too.
+func NewJSONL(r io.Reader) Reader {
+	lines := newLines(r)
+	if beginsArray(lines.r) {
+		lines = newLines(&elements{from: lines.r})
+	}
+	return &jsonl{lines}
+}
 
 // Next implements Reader.
 func (j *jsonl) Next(row *Row) error {
