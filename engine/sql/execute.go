@@ -95,7 +95,10 @@ func (s *Stmt) define(ctx context.Context) (Result, error) {
 	case *syntax.CreateTable:
 		ok := allowed(tree.IfMissing, table.ErrExists)
 		return s.outcome(b, tree.Table, ok, func() error {
-			_, err := db.CreateTable(ctx, b.createTable(tree))
+			t, err := db.CreateTable(ctx, b.createTable(tree))
+			if err == nil && tree.Number > 0 && t.Schema().IdentityColumn() >= 0 {
+				err = t.SkipNumbers(ctx, int64(tree.Number))
+			}
 			return err
 		})
 	case *syntax.DropTable:
@@ -249,6 +252,12 @@ func (b *binder) alter(ctx context.Context, db *table.DB, tree *syntax.AlterTabl
 			names[i] = t.Columns[b.column(t, n)].Name
 		}
 		return b.pointed(tree.Table.Pos, db.SetZones(ctx, t.Name, names))
+	case syntax.SetNumber:
+		if t.IdentityColumn() < 0 {
+			b.fail(tree.Table.Pos, "table %s has no identity column", syntax.QuoteName(t.Name))
+		}
+		return b.pointed(tree.Table.Pos, b.handle(db, tree.Table, t).SkipNumbers(ctx,
+			int64(tree.Number)))
 	case syntax.SetDefault, syntax.DropDefault:
 		var value *expr.Value
 		if tree.Action == syntax.SetDefault {

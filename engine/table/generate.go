@@ -200,6 +200,23 @@ func (t *Table) NextValue(ctx context.Context, column int) (expr.Value, error) {
 	return expr.Value{}, invalid("column %s of %s does not generate its values", c.Name, s.Name)
 }
 
+// NextNumber returns the number that the next row without one gets in an identity column. In
+// shared storage another process may take it before.
+func (t *Table) NextNumber() int64 { return max(1, t.core.numbers.next.Load()) }
+
+// SkipNumbers makes sure that an identity column gets no number below next.
+func (t *Table) SkipNumbers(ctx context.Context, next int64) error {
+	s := t.Schema()
+	if s.IdentityColumn() < 0 {
+		return invalid("table %s has no identity column", s.Name)
+	}
+	q := &t.core.numbers
+	q.mu.Lock()
+	q.more = 0 // exactly next, so that a dump of what a dump makes is the same
+	q.mu.Unlock()
+	return q.pass(ctx, t.db, s.ID, next-1)
+}
+
 // newUUID returns a UUID of version 7 (RFC 9562, 5.7): 48 bits of milliseconds, 12 bits of the
 // fraction of the millisecond, and 62 random bits.
 func newUUID(at time.Time) (u [16]byte) {

@@ -200,6 +200,7 @@ type CreateTable struct {
 	Checks    []Check
 	TTL       *TTL
 	Zones     []Name // of ZONES; nil without, not nil for ZONES ()
+	Number    int    // of AUTO_INCREMENT: the first of an identity column; 0 without
 }
 
 // Check is CONSTRAINT name CHECK (condition).
@@ -250,6 +251,7 @@ const (
 	AddCheck
 	DropConstraint
 	SetZones
+	SetNumber
 )
 
 // AlterTable is an ALTER TABLE statement.
@@ -263,6 +265,7 @@ type AlterTable struct {
 	Index   Name      // RenameIndex
 	Check   Check     // AddCheck; of DropConstraint, the name
 	Zones   []Name    // SetZones; nil for the default
+	Number  int       // SetNumber
 	To      Name      // the new name
 }
 

@@ -380,6 +380,8 @@ func (f *formatter) alter(s *AlterTable) {
 		} else {
 			f.names(s.Zones)
 		}
+	case SetNumber:
+		f.put(" AUTO_INCREMENT = ", strconv.Itoa(s.Number))
 	case RenameTable:
 		f.put(" RENAME TO ", QuoteName(s.To.Text))
 	case RenameIndex:
@@ -434,6 +436,7 @@ func (f *formatter) createTable(t *CreateTable) {
 	}
 	f.when(f.wide, "\n")
 	f.put(")")
+	f.when(t.Number > 0, " AUTO_INCREMENT = ", strconv.Itoa(t.Number))
 }
 
 func (f *formatter) check(c *Check) {

@@ -62,7 +62,7 @@ func (p *parser) createTable(pos int) Statement {
 		}
 	}
 	p.needOp(")")
-	p.tableOptions()
+	p.tableOptions(t)
 	for _, c := range t.Columns {
 		t.Checks = append(t.Checks, c.Checks...)
 	}
@@ -444,6 +444,8 @@ func (p *parser) alter(pos int) Statement {
 		p.rename(a)
 	case p.word("ALTER"):
 		p.alterColumn(a)
+	case p.isWord("AUTO_INCREMENT"):
+		a.Action, a.Number = SetNumber, p.nextNumber()
 	case p.words("SET", "ZONES"):
 		if a.Action = SetZones; !p.word("DEFAULT") {
 			a.Zones = p.zones()

@@ -180,7 +180,7 @@ func (p *parser) integerType(t *TypeName) {
 
 // tableOptions steps over what may follow the parts of a table in MySQL and does not change what
 // is stored.
-func (p *parser) tableOptions() {
+func (p *parser) tableOptions(t *CreateTable) {
 	for {
 		byDefault := p.word("DEFAULT")
 		switch {
@@ -188,9 +188,8 @@ func (p *parser) tableOptions() {
 			p.op("=")
 			p.name("engine")
 		case p.charset("="):
-		case !byDefault && p.word("AUTO_INCREMENT"): // numbers follow the greatest one
-			p.op("=")
-			p.integer("next number", math.MaxInt)
+		case !byDefault && p.isWord("AUTO_INCREMENT"):
+			t.Number = p.nextNumber()
 		case p.word("COLLATE"):
 			p.op("=")
 			if n := p.name("collation"); !BinaryCollation(n.Text) {
@@ -208,6 +207,13 @@ func (p *parser) tableOptions() {
 		}
 		p.op(",")
 	}
+}
+
+// nextNumber reads AUTO_INCREMENT = n.
+func (p *parser) nextNumber() int {
+	p.needWord("AUTO_INCREMENT")
+	p.op("=")
+	return p.integer("next number", math.MaxInt)
 }
 
 // charset steps over the name of a character set, which is always that of UTF-8, and reports

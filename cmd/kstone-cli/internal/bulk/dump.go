@@ -99,6 +99,14 @@ func dumpTable(ctx context.Context, t *cli.Tables, out *bufio.Writer, one *table
 	if _, err := out.WriteString(text[:indexes]); err != nil {
 		return err
 	}
+	// Before the rows, so that they leave the number as it is.
+	if n := one.NextNumber(); one.Schema().IdentityColumn() >= 0 && n > 1 {
+		_, err := fmt.Fprintf(out, "ALTER TABLE %s AUTO_INCREMENT = %d;\n",
+			cli.QuoteName(one.Name()), n)
+		if err != nil {
+			return err
+		}
+	}
 	if err := dumpInserts(ctx, t, out, one); err != nil {
 		return err
 	}
