@@ -76,9 +76,7 @@ func (p *path) priceOf(e *estimate.Estimator, c *Costs) {
 	p.estimate = operator.Estimate{Rows: p.rows, Startup: streams * c.Seek,
 		Cost: seeks*c.Seek + cost}
 	if p.ordered && p.fixed == 0 {
-		before, within := p.reach(e)
-		p.estimate.Startup += cost * before
-		p.estimate.Tail = cost * (1 - before - within)
+		p.reach(e, cost)
 	}
 	p.whole, p.exact = p.estimate.Cost, p.rows >= 0.99*read
 	if p.limit >= 0 {
@@ -92,8 +90,9 @@ func (p *path) priceOf(e *estimate.Estimator, c *Costs) {
 // group for which terms are true: those may be together, elsewhere.
 const skipDoubt = 0.03
 
-// reach is estimate.Reach in the order of the path, of the part of the key that is read.
-func (p *path) reach(e *estimate.Estimator) (before, within float64) {
+// reach sets where in the order of the path, of the part of the key that is read, the wanted rows
+// lie, see estimate.Reach. cost is that of reading all.
+func (p *path) reach(e *estimate.Estimator, cost float64) {
 	at := 0 // the first column that is not the same everywhere
 	for constants := p.rel.constants(); at < len(p.key.Ordinals); at++ {
 		if !constants[p.key.Ordinals[at]] {
@@ -101,17 +100,19 @@ func (p *path) reach(e *estimate.Estimator) (before, within float64) {
 		}
 	}
 	if at == len(p.key.Ordinals) || restricts(p.pred, p.rel.source, p.key.Ordinals[at]) {
-		return 0, 1
+		return
 	}
-	before, within = e.Reach(p.key.Ordinals[at], p.reverse != p.key.Fields[at].Desc, p.pred)
+	before, within := e.Reach(p.key.Ordinals[at], p.reverse != p.key.Fields[at].Desc, p.pred)
 	if next := at + 1; at == 0 && before == 0 && next < len(p.key.Ordinals) {
 		// Of a frequent first value, the first rows are those in the order of the next column.
 		first := e.FirstShare(p.index, p.reverse)
-		b, _ := e.Reach(p.key.Ordinals[next], p.reverse != p.key.Fields[next].Desc, p.pred)
+		b, w := e.Reach(p.key.Ordinals[next], p.reverse != p.key.Fields[next].Desc, p.pred)
 		before = first * b
 		within = min(within, 1-before)
+		p.estimate.Lead, p.estimate.LeadCost = first, cost*first*w
 	}
-	return before, within
+	p.estimate.Startup += cost * before
+	p.estimate.Tail = cost * (1 - before - within)
 }
 
 // entryTerms returns the terms that are decided before the row is fetched.

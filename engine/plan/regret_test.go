@@ -66,6 +66,9 @@ func TestMendedRegrets(t *testing.T) {
 			"row scan"},
 		// The first rows of customer 1 in the order of the index have small numbers.
 		{"SELECT t.vip FROM t WHERE t.id < 100 OR t.vip = 7 ORDER BY t.day LIMIT 1", "by_day"},
+		// So have the first rows of the first customer with many, and there are enough.
+		{"SELECT t.vip FROM t WHERE t.day < 1 ORDER BY t.cust LIMIT 10", "by_cust"},
+		{"SELECT t.vip FROM t WHERE t.day < 1 ORDER BY t.cust LIMIT 400", "by_day"},
 	} {
 		p := must(must(plan.Prepare(w.query(c.query), plan.Options{Stats: w})).Bind(nil))
 		if e := p.Explain(); !strings.HasPrefix(indexOfPlan(e), c.index) {

@@ -57,6 +57,8 @@ type Estimate struct {
 	Startup float64
 	// Tail is the part of Cost that is spent after the last row.
 	Tail float64
+	// Lead is the share of Rows that come close together at first, for LeadCost after Startup.
+	Lead, LeadCost float64
 }
 
 // FirstRows is the cost of the first n of e.Rows rows.
@@ -64,7 +66,11 @@ func (e Estimate) FirstRows(n float64) float64 {
 	if e.Rows <= 0 || n >= e.Rows {
 		return e.Cost
 	}
-	return e.Startup + max(0, e.Cost-e.Startup-e.Tail)*n/e.Rows
+	cost := max(0, e.Cost-e.Startup-e.Tail) * n / e.Rows
+	if lead := e.Rows * e.Lead; lead > 0 && n <= lead {
+		cost = min(cost, e.LeadCost*n/lead)
+	}
+	return e.Startup + cost
 }
 
 // Actual counts what an operator did, without the operators below it.
