@@ -24,13 +24,15 @@ type fetcher struct {
 	index  string
 	actual *plan.Actual
 
+	first int // the size of the first batch
 	size  int // when a batch is full
 	keys  []store.Key
 	arena []byte // what the keys refer to
 }
 
 func newFetcher(r *runner, t *schema.Table, index string, actual *plan.Actual) *fetcher {
-	return &fetcher{runner: r, table: t, index: index, actual: actual, size: minFetch}
+	first := r.firstBatch(minFetch, maxFetch)
+	return &fetcher{runner: r, table: t, index: index, actual: actual, first: first, size: first}
 }
 
 func (f *fetcher) len() int { return len(f.keys) }
@@ -106,7 +108,7 @@ func (r *runner) fetch(n *plan.Fetch) (operator, error) {
 
 func (f *fetchRows) run(yield func([]expr.Value) bool) error {
 	f.fetch.reset()
-	f.fetch.size = minFetch
+	f.fetch.size = f.fetch.first
 	var failed error
 	stopped := false
 	found := func(_ int, it store.Item) bool {

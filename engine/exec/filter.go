@@ -198,6 +198,7 @@ type limit struct {
 }
 
 func (r *runner) limit(n *plan.Limit) (operator, error) {
+	r.limited = true
 	input, err := r.compile(n.Input)
 	return &limit{input, n.Count, n.Offset}, err
 }

@@ -22,6 +22,8 @@ type Request struct {
 	Most   int64
 	// Cut is that of plan.Physical.Key.
 	Cut bool
+	// Batch is that of Options.
+	Batch int
 }
 
 // Sink takes the rows of an execution, one after the other, and reports whether more are
@@ -204,7 +206,7 @@ func (f *frame) access() (Reading, error) {
 	}
 	f.tested = f.Filter != nil && !f.ranges.Exact
 	f.rested = f.Residual != nil && !f.ranges.Exact
-	f.batch = minFetch
+	f.batch = max(minFetch, min(f.q.Batch, maxFetch))
 	if f.Index == nil && !f.ranges.Interval && len(f.Table.SK) == 0 {
 		err = f.one(store.Key{PK: f.ranges.PKs[0]})
 	} else {

@@ -29,6 +29,7 @@ type lookupJoin struct {
 	hash  *hashJoin // over Whole; nil until it is needed
 	built *hashed   // what it has read; nil: rows are looked up
 
+	first  int // the size of the first batch
 	size   int
 	rows   [][]expr.Value // the left rows of the batch
 	probes []int          // of each left row, -1 for one without partners
@@ -48,7 +49,8 @@ func (r *runner) lookupJoin(n *plan.JoinNode, j joiner) (operator, error) {
 		return nil, err
 	}
 	exprs, err := r.keyMaker(node.Probe.Exprs)
-	return &lookupJoin{joiner: j, node: n, right: right, prober: newProber(node), exprs: exprs}, err
+	return &lookupJoin{joiner: j, node: n, right: right, prober: newProber(node), exprs: exprs,
+		first: r.firstBatch(minProbes, maxProbes)}, err
 }
 
 // bound begins to count what the lookups cost. In a division it is luck what a worker reads, once
@@ -109,7 +111,7 @@ func (l *lookupJoin) turn() (err error) {
 
 func (l *lookupJoin) run(yield func([]expr.Value) bool) error {
 	l.kept = l.keeper("lookup join")
-	l.size = minProbes
+	l.size = l.first
 	if err := l.bound(); err != nil {
 		return err
 	}

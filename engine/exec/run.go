@@ -30,6 +30,9 @@ type Options struct {
 	// Workers bounds the goroutines of one execution, and so does GOMAXPROCS; 0 is as many as
 	// that. 1 uses none beside the caller's. A small query starts none either.
 	Workers int
+	// Batch is how many keys a request looks up, if requests are what reading costs: unless
+	// a limit follows, lookups begin with so many. 0: they begin with few.
+	Batch int
 }
 
 // Rows is an execution of a plan. It belongs to one goroutine.
@@ -121,6 +124,15 @@ type runner struct {
 	meter   *meter // of a fallback around; nil: none
 	// extremes is for the access that is being compiled, if its Extremes are not nil.
 	extremes *extremes
+	limited  bool // a limit follows what is being compiled
+}
+
+// firstBatch returns how many keys are looked up first, of up to most.
+func (r *runner) firstBatch(few, most int) int {
+	if r.limited {
+		return few
+	}
+	return max(few, min(r.opt.Batch, most))
 }
 
 // actual returns the counters of a node.

@@ -140,7 +140,11 @@ type LateSnapshots interface {
 	// SnapshotLater returns a snapshot of the moment of its first read, so that taking it is no
 	// round trip of its own. Fixed is called after that read, before it returns anything; the read
 	// fails with its error. It may be called again then.
-	SnapshotLater(ctx context.Context, fixed func() error) (Snapshot, error)
+	//
+	// Again says that the caller can do all over again until its second read has returned: that
+	// fails with ErrConflict if what the first one saw has changed meanwhile. A store whose moments
+	// are requests of their own may then read first, without one.
+	SnapshotLater(ctx context.Context, again bool, fixed func() error) (Snapshot, error)
 }
 
 // Shared is a Store that is one of several handles of the same storage.

@@ -155,6 +155,7 @@ type builder struct {
 
 	items []store.Item
 	bytes int
+	most  int // rows of a commit, half of those that were too many; 0: not known
 }
 
 func (b *builder) run(ctx context.Context) error {
@@ -277,7 +278,8 @@ func (b *builder) attempt(ctx context.Context) (again bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if full := i > 0 && len(c.set.Ops) > most; !ok || full {
+		full := i > 0 && (len(c.set.Ops) > most || i == b.most)
+		if !ok || full {
 			c.set.Ops, c.ops = c.set.Ops[:ops], c.ops[:ops]
 			left = i
 			break
@@ -297,6 +299,9 @@ func (b *builder) attempt(ctx context.Context) (again bool, err error) {
 			return b.taken(ctx, t, x, &c.set.Ops[failed.Op], op)
 		}
 		return true, b.dropChanged(ctx)
+	case errors.Is(err, ErrTooLarge) && left > 1: // Limits do not say what conditions take
+		b.most = left / 2
+		return true, nil
 	case errors.Is(err, ErrConflict):
 		return true, nil
 	case err != nil:

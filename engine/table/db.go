@@ -28,6 +28,7 @@ type DB struct {
 	owned  bool // the last Close closes the store, too
 	temp   func() (store.TempFile, error)
 	costs  *plan.Costs
+	batch  int // keys of a first lookup: see exec.Options
 	opt    Options
 	plans  *plan.Cache
 	shapes shapes
@@ -148,6 +149,9 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 		noVersions: limits.NoVersions, follows: limits.Follows, name: rand.Text()}
 	db.shapes.most = opt.Shapes
 	db.opt.MemoryBytes = cmp.Or(opt.MemoryBytes, limits.QueryBytes)
+	if limits.Costs.RoundTrip > 0 {
+		db.batch = limits.Costs.Batch
+	}
 	if db.costs = opt.Costs; db.costs == nil {
 		db.costs = costsOf(limits.Costs)
 	}

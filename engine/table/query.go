@@ -68,7 +68,7 @@ func (db *DB) open(ctx context.Context, rows *Rows) (store.Reader, func(), error
 	var s store.Snapshot
 	var err error
 	if late, ok := db.store.(store.LateSnapshots); ok {
-		s, err = late.SnapshotLater(ctx, rows.fixed)
+		s, err = late.SnapshotLater(ctx, rows.again, rows.fixed)
 	} else {
 		s, err = db.store.Snapshot(ctx)
 	}

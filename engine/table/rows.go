@@ -37,6 +37,7 @@ type Rows struct {
 	read     int64 // entries and rows, by the last execution, if it had no plan
 	failed   error // of the sink
 	timed    bool
+	again    bool // the execution may be done over again: see store.LateSnapshots
 }
 
 // Columns returns the names and expressions of the columns.
@@ -71,9 +72,13 @@ func (r *Rows) run() error {
 			err = errMoved
 		}
 	}
+	_, r.again = r.from.(*DB)
 	for err == errMoved {
-		err = r.execute()
+		if err = r.execute(); r.again && r.returned == 0 && errors.Is(err, ErrConflict) {
+			r.again, err = false, errMoved
+		}
 	}
+	r.again = false
 	for err != nil && (errors.Is(err, errMoved) || r.overtaken()) {
 		if r.returned > 0 {
 			err = fmt.Errorf("table: another process has changed a table of the query, run it "+
@@ -104,13 +109,22 @@ func (r *Rows) overtaken() bool {
 
 // execute runs the query on a state of the store that its plan is right for.
 func (r *Rows) execute() error {
+	r.again = r.again && r.hasPhysical() // it returns a row when it has read twice, or once
 	reader, done, err := r.open()
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer func() { done() }()
 	if r.hasPhysical() {
 		if err := r.runPhysical(reader); err != errTree {
+			return err
+		}
+	}
+	if r.again {
+		r.again = false
+		done()
+		if reader, done, err = r.open(); err != nil {
+			done = func() {}
 			return err
 		}
 	}
@@ -149,7 +163,7 @@ var (
 func (r *Rows) runPhysical(reader store.Reader) error {
 	r.returned, r.ran, r.failed = 0, nil, nil
 	p := r.plan.Physical()
-	r.request.Stored = r.into != nil && p.Stored()
+	r.request.Stored, r.request.Batch = r.into != nil && p.Stored(), r.prepared.db.batch
 	reading, err := exec.RunPhysical(r.ctx, reader, p, &r.request, (*rowsSink)(r))
 	r.read = reading.Keys
 	switch {
@@ -250,7 +264,7 @@ func (r *Rows) runPlan(reader store.Reader) (err error) {
 		}
 	}
 	opt := exec.Options{MemoryBytes: r.prepared.db.opt.MemoryBytes,
-		Workers: r.prepared.db.opt.Workers, Temp: r.prepared.db.temp}
+		Workers: r.prepared.db.opt.Workers, Temp: r.prepared.db.temp, Batch: r.prepared.db.batch}
 	if _, ok := r.from.(*Tx); ok {
 		opt.Workers = 1 // a transaction belongs to one goroutine
 	}

@@ -417,3 +417,41 @@ func TestNumbersOfSeveralProcesses(t *testing.T) {
 		group.Wait()
 	})
 }
+
+// strict is a store that refuses more conditions than its limits say, as etcd does.
+type strict struct{ store.Store }
+
+const strictConditions = 40
+
+// Commit implements store.Writer.
+func (s strict) Commit(ctx context.Context, w *store.WriteSet) error {
+	n := 0
+	for i := range w.Ops {
+		if w.Ops[i].Cond.Kind != store.CondNone {
+			n++
+		}
+	}
+	if n > strictConditions {
+		return fmt.Errorf("%w: %d conditions", store.ErrTooLarge, n)
+	}
+	return s.Store.Commit(ctx, w)
+}
+
+// An index is built in smaller commits where the store refuses larger ones.
+func TestBuildWithinTheStore(t *testing.T) {
+	db := openShared(t, strict{storages["remote"](t)()}, quick)
+	tab := create(t, db, sharedText)
+	const rows = 500
+	for i := range int64(rows) {
+		if err := tab.Insert(ctx, []expr.Value{expr.Int(i), expr.Int(i), expr.Int(0)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.CreateIndex(ctx, "shared", newIndex("by_a", 1, true), nil); err != nil {
+		t.Fatal(err)
+	}
+	report, err := tab.Verify(ctx, nil)
+	if err != nil || report.Damaged > 0 || report.Entries["by_a"] != rows {
+		t.Errorf("%+v, %v", report, err)
+	}
+}

@@ -42,6 +42,8 @@ var clockFiles = map[string]string{
 
 	"engine/store/etcd/store.go": "the default clock of expiry",
 	"engine/store/tikv/store.go": "the default clock of expiry",
+
+	"engine/store/tikv/stamps.go": "knows how old a timestamp is",
 }
 
 // osNames are the names of package os that do not touch files.

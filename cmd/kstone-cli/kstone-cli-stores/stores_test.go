@@ -22,7 +22,9 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"kstone-cli": func() { os.Exit(command.Main(os.Args[1:])) },
+		"kstone-cli":    func() { os.Exit(command.Main(os.Args[1:])) },
+		"kstone-write":  child(write),
+		"kstone-define": child(define),
 	})
 }
 

@@ -106,7 +106,9 @@ func (s *Store) Snapshot(ctx context.Context) (store.Snapshot, error) {
 }
 
 // SnapshotLater implements store.LateSnapshots.
-func (s *Store) SnapshotLater(ctx context.Context, fixed func() error) (store.Snapshot, error) {
+func (s *Store) SnapshotLater(
+	ctx context.Context, _ bool, fixed func() error,
+) (store.Snapshot, error) {
 	if err := cmp.Or(store.CheckContext(ctx), s.check()); err != nil {
 		return nil, err
 	}

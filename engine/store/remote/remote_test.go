@@ -97,6 +97,24 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
+// A scan whose first wave fails asks for nothing more.
+func TestScanFailsOnce(t *testing.T) {
+	s := remotetest.New(true, 1<<20)
+	fill(t, s, "p", 10)
+	s.SetLatency(time.Hour)
+	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	counted, trips := remote.CountTrips(short)
+	for _, err := range s.Scan(counted, store.Interval(nil, nil)) {
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error: %v", err)
+		}
+	}
+	if trips.Requests() != 1 {
+		t.Errorf("%v", trips)
+	}
+}
+
 // A long scan waits for few of its pages: those of many segments come together.
 func TestLongScan(t *testing.T) {
 	testutil.SkipUnderRace(t, "it reads much")

@@ -36,6 +36,7 @@ type scan struct {
 	pairs   int // read so far,
 	bytes   int // and their bytes
 	scratch []byte
+	err     error // of a wave, which ends all runs
 }
 
 func newScan(r *Reader, rg *store.Range, v View) *scan {
@@ -74,6 +75,9 @@ func (r *run) Err() error { return r.err }
 // The first wave of a scan without a limit reads the beginnings of all segments. Why: little data
 // is spread over all stripes, too, and then that is all of it.
 func (s *scan) fill(ctx context.Context) error {
+	if s.err != nil {
+		return s.err
+	}
 	ahead := maxSegmentsAhead
 	if s.pairs == 0 && s.left == 0 && len(s.runs) == 1 {
 		ahead = len(s.runs[0].segs)
@@ -82,10 +86,11 @@ func (s *scan) fill(ctx context.Context) error {
 	s.page = s.pagePairs(len(segs), held)
 	spans := make([]Span, len(segs))
 	for i, seg := range segs {
-		spans[i] = Span{seg.start, seg.end, s.rg.Reverse, s.page}
+		spans[i] = Span{seg.start, seg.end, s.rg.Reverse, s.page, s.enough()}
 	}
 	pages, err := s.view.Pages(ctx, spans)
 	if err != nil {
+		s.err = err
 		return err
 	}
 	for i := range pages {
@@ -132,6 +137,11 @@ func (s *scan) pagePairs(n, held int) int {
 		page = min(page, s.left)
 	}
 	return page
+}
+
+// enough reports whether a page has all items that the scan returns, unless some have expired.
+func (s *scan) enough() bool {
+	return s.left > 0 && s.rg.Filter == nil && len(s.runs) == 1 && s.page >= s.left
 }
 
 // take adds a page to its segment.

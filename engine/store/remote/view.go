@@ -23,7 +23,8 @@ type View interface {
 type Span struct {
 	Start, End []byte
 	Reverse    bool
-	Limit      int // greatest number of pairs, at least 1
+	Limit      int  // greatest number of pairs, at least 1
+	Last       bool // so many pairs are enough: the rest of the range is not read
 }
 
 // Page is the beginning of a range. The caller owns its pairs.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	tikverr "github.com/tikv/client-go/v2/error"
@@ -40,14 +39,18 @@ func (s *Store) commit(ctx context.Context, w *store.WriteSet, b *remote.Batch) 
 	}
 	ctx, cancel := remote.Within(ctx, s.o.timeout())
 	defer cancel()
-	presume, wait := true, firstWait
+	c := &commit{Store: s, w: w, b: b, presume: true}
+	if done, err := c.early(ctx); done {
+		return err
+	}
+	wait := firstWait
 	for attempt := 1; ; attempt++ {
-		err := s.try(ctx, w, b, presume)
+		err := c.try(ctx)
 		switch {
 		case errors.Is(err, errPresumption):
 			// The condition may hold all the same: what is there has expired, or another condition
 			// fails before. So all of them are read.
-			presume = false
+			c.presume = false
 			continue
 		case !errors.Is(err, store.ErrConflict) || attempt == maxAttempts:
 			return err
@@ -64,54 +67,109 @@ func (s *Store) commit(ctx context.Context, w *store.WriteSet, b *remote.Batch) 
 // errPresumption: a key that was presumed absent is there, or may be. Nothing was written.
 var errPresumption = errors.New("tikv: a key is not absent")
 
-// try commits the batch once.
-func (s *Store) try(ctx context.Context, w *store.WriteSet, b *remote.Batch, presume bool) error {
-	ts, err := s.timestamp(ctx)
-	if err != nil {
-		return err
-	}
-	presumed, err := s.checkConditions(ctx, w, b, ts, presume)
-	if err != nil || len(b.Writes) == 0 { // all at one moment, which is enough
-		return err
-	}
-	txn, err := s.kv.Begin(client.WithStartTS(ts))
-	if err != nil {
-		return s.failure(ctx, "commit", err)
-	}
-	txn.SetEnableAsyncCommit(!s.o.NoAsyncCommit)
-	txn.SetEnable1PC(!s.o.NoOnePhase)
-	txn.SetCausalConsistency(true) // see the package's comment
-	if err := s.add(ctx, txn, b, presumed); err != nil {
-		return cmp.Or(s.failure(ctx, "commit", err), txn.Rollback())
-	}
-	sent := new(atomic.Bool)
-	err = txn.Commit(context.WithValue(ctx, sentKey{}, sent))
-	return s.outcome(ctx, err, sent.Load())
+// commit is a call of Commit.
+type commit struct {
+	*Store
+	w       *store.WriteSet
+	b       *remote.Batch
+	presume bool   // keys that are put and have to be absent are not read
+	now     uint64 // was taken since the call, and no transaction has begun at it; 0: there is none
 }
 
-// checkConditions reads what the conditions are about. It leaves out keys that are presumed to be
-// absent, which are returned.
-func (s *Store) checkConditions(
-	ctx context.Context, w *store.WriteSet, b *remote.Batch, ts uint64, presume bool,
-) (presumed map[string]bool, err error) {
-	read := remote.Batch{Conds: b.Conds}
-	if presume {
-		presumed = presumedAbsent(b)
-		read.Conds = slices.DeleteFunc(slices.Clone(b.Conds), func(c remote.Cond) bool {
-			return c.Kind == store.CondAbsent && presumed[string(c.Key)]
+// early commits from a timestamp at hand: see stamps.go. Done is false if that cannot be, or has
+// written nothing; then the commit has to be tried.
+func (c *commit) early(ctx context.Context) (done bool, err error) {
+	conds, presumed := c.toRead()
+	if len(conds.Conds) == 0 || len(c.b.Writes) == 0 {
+		return false, nil
+	}
+	start := c.spares.take()
+	if start == 0 {
+		var spare uint64 // for the next commit
+		c.now, err = c.beside(ctx, func() (err error) {
+			spare, err = c.timestamp(ctx)
+			return err
 		})
+		if err == nil {
+			c.spares.put(spare)
+		}
+		return err != nil, err
 	}
-	if len(read.Conds) == 0 {
-		return presumed, nil
-	}
-	pairs, err := (&view{s, ts}).Get(ctx, read.CondKeys())
+	c.now, err = c.beside(ctx, func() error { return c.check(ctx, conds, start) })
 	if err == nil {
-		err = read.Check(w, pairs, s.Now())
+		err = c.write(ctx, start, c.now, presumed)
 	}
-	if errors.Is(err, store.ErrConditionFailed) && len(read.Conds) < len(b.Conds) {
-		return nil, errPresumption
+	switch {
+	case err == nil:
+		c.spares.put(c.now)
+	case errors.Is(err, store.ErrConditionFailed), errors.Is(err, store.ErrConflict):
+		return false, nil
+	case errors.Is(err, errPresumption):
+		c.presume = false
+		return false, nil
 	}
-	return presumed, err
+	return true, err
+}
+
+// try commits once, in the usual order.
+func (c *commit) try(ctx context.Context) (err error) {
+	start := c.now
+	if c.now = 0; start == 0 {
+		if start, err = c.timestamp(ctx); err != nil {
+			return err
+		}
+	}
+	conds, presumed := c.toRead()
+	if len(conds.Conds) > 0 {
+		err = c.check(ctx, conds, start)
+		if errors.Is(err, store.ErrConditionFailed) && len(conds.Conds) < len(c.b.Conds) {
+			return errPresumption
+		}
+	}
+	if err != nil || len(c.b.Writes) == 0 { // all at one moment, which is enough
+		return err
+	}
+	return c.write(ctx, start, start, presumed)
+}
+
+// toRead returns the conditions that have to be read, and the keys that are presumed to be absent.
+func (c *commit) toRead() (conds *remote.Batch, presumed map[string]bool) {
+	if !c.presume {
+		return c.b, nil
+	}
+	presumed = presumedAbsent(c.b)
+	return &remote.Batch{
+		Conds: slices.DeleteFunc(slices.Clone(c.b.Conds), func(c remote.Cond) bool {
+			return c.Kind == store.CondAbsent && presumed[string(c.Key)]
+		}),
+	}, presumed
+}
+
+// check reads conditions as of a timestamp.
+func (c *commit) check(ctx context.Context, conds *remote.Batch, ts uint64) error {
+	pairs, err := (&view{c.Store, ts}).Get(ctx, conds.CondKeys())
+	if err == nil {
+		err = conds.Check(c.w, pairs, c.Now())
+	}
+	return err
+}
+
+// write carries out a transaction that begins at start and commits after now.
+func (c *commit) write(
+	ctx context.Context, start, now uint64, presumed map[string]bool,
+) error {
+	txn, err := c.kv.Begin(client.WithStartTS(start))
+	if err != nil {
+		return c.failure(ctx, "commit", err)
+	}
+	txn.SetEnableAsyncCommit(!c.o.NoAsyncCommit)
+	txn.SetEnable1PC(!c.o.NoOnePhase)
+	if err := c.add(ctx, txn, c.b, presumed); err != nil {
+		return cmp.Or(c.failure(ctx, "commit", err), txn.Rollback())
+	}
+	state := &sending{now: now}
+	err = txn.Commit(context.WithValue(ctx, commitKey{}, state))
+	return c.outcome(ctx, err, state.decided.Load())
 }
 
 // presumedAbsent returns the keys that have to be absent and are put.

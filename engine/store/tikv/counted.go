@@ -2,7 +2,6 @@ package tikv
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/tikv/client-go/v2/oracle"
@@ -12,9 +11,6 @@ import (
 	"github.com/kstonedb/kstone/engine/store/remote"
 )
 
-// sentKey is the key of an *atomic.Bool in the context of a commit: see Store.outcome.
-type sentKey struct{}
-
 // countedClient counts requests to servers.
 type countedClient struct{ client.Client }
 
@@ -22,8 +18,11 @@ type countedClient struct{ client.Client }
 func (c countedClient) SendRequest(
 	ctx context.Context, addr string, req *tikvrpc.Request, timeout time.Duration,
 ) (*tikvrpc.Response, error) {
-	if sent, ok := ctx.Value(sentKey{}).(*atomic.Bool); ok && decides(req) {
-		sent.Store(true)
+	if c, ok := ctx.Value(commitKey{}).(*sending); ok {
+		c.prewritten.Store(true)
+		if decides(req) {
+			c.decided.Store(true)
+		}
 	}
 	defer remote.Request(ctx)()
 	return c.Client.SendRequest(ctx, addr, req, timeout)
@@ -37,11 +36,14 @@ func decides(req *tikvrpc.Request) bool {
 	return req.Type == tikvrpc.CmdCommit
 }
 
-// countedOracle counts requests for timestamps.
+// countedOracle counts requests for timestamps. A commit that has one to come after gets that.
 type countedOracle struct{ oracle.Oracle }
 
 // GetTimestamp implements oracle.Oracle.
 func (o countedOracle) GetTimestamp(ctx context.Context, opt *oracle.Option) (uint64, error) {
+	if c, ok := ctx.Value(commitKey{}).(*sending); ok && !c.prewritten.Load() {
+		return c.now, nil
+	}
 	defer remote.Request(ctx)()
 	return o.Oracle.GetTimestamp(ctx, opt)
 }

@@ -7,10 +7,11 @@
 // # Reads
 //
 // A read is as of one timestamp of the cluster, which costs a round trip, but for the read of a
-// single key, which needs none. A snapshot is a timestamp: it holds nothing, and it ends, with
-// store.ErrStale, when the cluster drops old versions (see [Store.GC]). Keys have the stripe of
-// their partition in front (remote.Layout), so that partitions spread over regions; ranges of one
-// partition are read from one place, intervals of partitions from 256 at the same time.
+// single key, or of a range with one request, which needs none: see late.go. A snapshot is a
+// timestamp: it holds nothing, and it ends, with store.ErrStale, when the cluster drops old
+// versions (see [Store.GC]). Keys have the stripe of their partition in front (remote.Layout), so
+// that partitions spread over regions; ranges of one partition are read from one place, intervals
+// of partitions from 256 at the same time.
 //
 // # Commits
 //
@@ -21,9 +22,10 @@
 // written nothing, so Commit tries again by itself before it reports store.ErrConflict.
 //
 // With asynchronous and one-phase commits, which are on, a commit takes two round trips: the
-// timestamp and the writes. Without them it takes four. They need no second timestamp for the order
-// of commits, as the first one is taken inside the same call of Commit: commits that follow one
-// another have ascending timestamps.
+// timestamp and the writes. Without them it takes four. Conditions that are read take no other
+// trip if a timestamp of an earlier commit is at hand: see stamps.go. The commit comes after one
+// that is taken inside the same call of Commit, so commits that follow one another have ascending
+// timestamps.
 //
 // Items have no versions: the client does not return the timestamp of a value.
 package tikv

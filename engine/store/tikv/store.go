@@ -26,12 +26,14 @@ type Store struct {
 	o      Options
 	end    func() // ends what an owned client does by itself
 	owned  bool   // kv is closed with the store
+	spares spares // for commits to begin at
 	closed atomic.Bool
 }
 
 var _ interface {
 	store.Store
 	store.ItemReader
+	store.LateSnapshots
 } = (*Store)(nil)
 
 // limits of a cluster with its default settings.
@@ -42,7 +44,7 @@ var limits = store.Limits{
 	KeyBytes: 2 << 10, ValueBytes: 4 << 20, CommitBytes: 64 << 20, PropertyBytes: 4 << 20,
 	NoVersions: true, Fences: 64,
 	Costs: store.Costs{
-		RoundTrip: 1e6, Page: 4096, Batch: 5120, Trees: 256,
+		Seek: 2e4, RoundTrip: 1e6, Page: 4096, Batch: 5120, Trees: 256, // each seek is a request
 	},
 }
 
@@ -105,7 +107,6 @@ func (s *Store) timestamp(ctx context.Context) (uint64, error) {
 	if err := s.check(); err != nil {
 		return 0, err
 	}
-	const maxSleepMs = 1 << 30 // the context ends it
 	ts, err := s.kv.GetTimestampWithRetry(client.NewBackoffer(ctx, maxSleepMs),
 		oracle.GlobalTxnScope)
 	return ts, s.failure(ctx, "timestamp", err)
@@ -120,6 +121,10 @@ func (s *Store) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.snapshot(v), nil
+}
+
+func (s *Store) snapshot(v remote.View) *snapshot {
 	snap := &snapshot{Reader: s.Reader}
 	snap.View = func(context.Context, bool) (remote.View, func(), error) {
 		if snap.closed.Load() {
@@ -127,7 +132,7 @@ func (s *Store) Snapshot(ctx context.Context) (store.Snapshot, error) {
 		}
 		return v, func() {}, s.check()
 	}
-	return snap, nil
+	return snap
 }
 
 // snapshot is a timestamp.

@@ -23,6 +23,9 @@ type view struct {
 	ts uint64
 }
 
+// maxSleepMs bounds how long the client tries again: the context ends it.
+const maxSleepMs = 1 << 30
+
 // maxParallel bounds the requests of one read that are under way at the same time.
 const maxParallel = 256
 
@@ -83,7 +86,6 @@ func (v *view) Pages(ctx context.Context, spans []remote.Span) ([]remote.Page, e
 // Why not the client's iterator: it takes no context, and reads on when it is reversed and past
 // the lower end.
 func (v *view) page(ctx context.Context, span remote.Span) (remote.Page, error) {
-	const maxSleepMs = 1 << 30 // the context ends it
 	r := pageReader{view: v, bo: client.NewBackoffer(ctx, maxSleepMs), span: span}
 	for {
 		pairs, err := r.region()
@@ -95,6 +97,22 @@ func (v *view) page(ctx context.Context, span remote.Span) (remote.Page, error) 
 			return remote.Page{Pairs: pairs, More: more}, nil
 		}
 	}
+}
+
+// only reads a page with one request. Whole reports that it is all of the span, or enough of it,
+// and stays so while the clock goes on.
+func (v *view) only(ctx context.Context, span remote.Span) (p remote.Page, whole bool, err error) {
+	r := pageReader{view: v, bo: client.NewBackoffer(ctx, maxSleepMs), span: span}
+	if p.Pairs, err = r.region(); err != nil {
+		return p, false, err
+	}
+	p.More = bytes.Compare(r.span.Start, r.span.End) < 0
+	for _, pair := range p.Pairs {
+		if _, expiry, err := remote.DecodeValue(pair.Value); err != nil || expiry != 0 {
+			return p, false, err
+		}
+	}
+	return p, !p.More || span.Last && len(p.Pairs) == span.Limit, nil
 }
 
 // pageReader reads regions. Its span is what is left.

@@ -201,7 +201,9 @@ func (s *Store) Snapshot(ctx context.Context) (store.Snapshot, error) {
 }
 
 // SnapshotLater implements store.LateSnapshots.
-func (s *Store) SnapshotLater(ctx context.Context, fixed func() error) (store.Snapshot, error) {
+func (s *Store) SnapshotLater(
+	ctx context.Context, _ bool, fixed func() error,
+) (store.Snapshot, error) {
 	if err := store.CheckContext(ctx); err != nil {
 		return nil, err
 	}

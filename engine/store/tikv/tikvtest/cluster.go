@@ -291,6 +291,16 @@ func (p protocol) noneIgnored(
 			get.Version = ts
 		}
 		changed.Req = &get
+	case tikvrpc.CmdScan:
+		scan := *req.Scan()
+		if scan.Version == math.MaxUint64 {
+			ts, err := p.timestamp(ctx)
+			if err != nil {
+				return nil, err
+			}
+			scan.Version = ts
+		}
+		changed.Req = &scan
 	case tikvrpc.CmdCheckTxnStatus:
 		check := *req.CheckTxnStatus()
 		if p.isAsync(check.LockTs) {
