@@ -102,10 +102,14 @@ func besideNumber(db *engine.DB) (n int, err error) {
 }
 
 func besideChild() error {
-	if os.Getenv(besideRoleEnv) == "writer" {
-		return besideWriter(os.Getenv(besideDirEnv))
+	dir := os.Getenv(besideDirEnv)
+	switch os.Getenv(besideRoleEnv) {
+	case "writer":
+		return besideWriter(dir)
+	case "watcher":
+		return besideWatcher(dir)
 	}
-	return besideReader(os.Getenv(besideDirEnv))
+	return besideReader(dir)
 }
 
 // besideWriter commits until it is killed, or its input ends.
@@ -194,7 +198,7 @@ type besideProcess struct {
 	done  chan struct{} // closed when its output has ended
 }
 
-func startBeside(t *testing.T, dir, role string, lines chan<- string) *besideProcess {
+func startBeside(t testing.TB, dir, role string, lines chan<- string) *besideProcess {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), besideDirEnv+"="+dir, besideRoleEnv+"="+role)
@@ -215,7 +219,7 @@ func startBeside(t *testing.T, dir, role string, lines chan<- string) *besidePro
 }
 
 // end waits for a process that was killed or was asked to end.
-func (p *besideProcess) end(t *testing.T, killed bool) {
+func (p *besideProcess) end(t testing.TB, killed bool) {
 	t.Helper()
 	if killed {
 		_ = p.cmd.Process.Kill()

@@ -39,17 +39,20 @@ func BenchmarkChanges(b *testing.B) {
 	mustClose(b, db)
 }
 
-// BenchmarkPutRetained writes without retained log, with it, and with consumers that follow.
+// BenchmarkPutRetained writes without retained log, with it, while it grows, and with consumers
+// that follow.
 func BenchmarkPutRetained(b *testing.B) {
 	for _, c := range []struct {
 		name    string
-		retain  bool
+		retain  int64
 		follows int
-	}{{"off", false, 0}, {"on", true, 0}, {"followed", true, 1}} {
+	}{
+		{"off", 0, 0}, {"on", 32 << 20, 0}, {"growing", 4 << 30, 0}, {"followed", 32 << 20, 1},
+	} {
 		b.Run(c.name, func(b *testing.B) {
 			o := engine.Options{Durability: engine.Process}
-			if c.retain {
-				o.RetainBytes, o.RetainAge = 32<<20, time.Hour
+			if c.retain > 0 {
+				o.RetainBytes, o.RetainAge = c.retain, time.Hour
 			}
 			db, err := engine.Open(b.TempDir(), &o)
 			ok(b, err)
@@ -98,10 +101,15 @@ func BenchmarkOverwrite(b *testing.B) {
 	}
 }
 
-// BenchmarkChangesDelay measures from the call of a put to its change, at 1,000 puts a second.
+// BenchmarkChangesDelay measures from the call of a put to its change, at 1,000 puts a second. What
+// is durable waits for a sync of the log; visible changes do not.
 func BenchmarkChangesDelay(b *testing.B) {
-	for _, level := range []engine.Durability{engine.Process, engine.Sync} {
-		b.Run(level.String(), func(b *testing.B) {
+	for _, c := range []struct {
+		level   engine.Durability
+		visible bool
+	}{{engine.Process, false}, {engine.Sync, false}, {engine.Process, true}} {
+		level, changes := c.level, engine.ChangesOptions{Visible: c.visible}
+		b.Run(fmt.Sprintf("%s/visible=%v", level, c.visible), func(b *testing.B) {
 			o := retaining()
 			o.Durability = level
 			db, err := engine.Open(b.TempDir(), &o)
@@ -111,7 +119,7 @@ func BenchmarkChangesDelay(b *testing.B) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				for c, err := range db.Changes(ctx, engine.Position{}, nil) {
+				for c, err := range db.Changes(ctx, engine.Position{}, &changes) {
 					if err != nil || len(delays) == b.N {
 						return
 					}
