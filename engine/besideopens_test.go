@@ -1,7 +1,9 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // A database is opened again and again while its writer commits, flushes and merges as fast as it
@@ -86,4 +89,49 @@ func openBeside(fsys vfs.FS) (n int, err error) {
 		return n, err
 	}
 	return n, db.Close()
+}
+
+// A reader that may not write to the directory, so that it has no lease, sees states of the writer
+// or ErrStale, never damage, and goes on after it.
+//
+// Promise (readers): Where no lease can be had, a reader beside the writer gets ErrStale for what
+// is gone, and finds the present with its next read.
+func TestReaderWithoutALease(t *testing.T) {
+	mem := vfs.NewMem()
+	w := openOn(t, mem, engine.Options{
+		Durability: engine.Process, MemtableBytes: 1 << 20, LogBytes: 8 << 20, FlushRecords: 40,
+		MaxRuns: 2,
+	})
+	ok(t, w.Apply(ctx, besideCommit(1)))
+	frozen := vfstest.NewFault(mem, func(op vfstest.Op) error {
+		switch op.Kind {
+		case vfstest.OpOpen, vfstest.OpList, vfstest.OpStat, vfstest.OpLock, vfstest.OpReadAt,
+			vfstest.OpClose:
+			return nil
+		}
+		return &fs.PathError{Op: op.Kind.String(), Path: op.Name, Err: fs.ErrPermission}
+	})
+	// What nobody has synced a reader that may not write cannot show, unless it is asked for.
+	r := openOn(t, frozen, engine.Options{ReadOnly: true, Visible: true, CacheBytes: 1 << 20})
+	stale, last := 0, 0
+	for n := 2; n < testutil.Effort(300, 20_000); n++ {
+		ok(t, w.Apply(ctx, besideCommit(n)))
+		if n%20 == 0 {
+			ok(t, w.Compact(ctx))
+		}
+		at, err := besideNumber(r)
+		if errors.Is(err, engine.ErrStale) {
+			stale++
+			at, err = besideNumber(r)
+		}
+		if err != nil || at < last {
+			t.Fatalf("commit %d after %d: %v", at, last, err)
+		}
+		last = at
+	}
+	if stale == 0 {
+		t.Error("nothing was gone")
+	}
+	mustClose(t, r)
+	mustClose(t, w)
 }
