@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/kstonedb/kstone/engine/internal/source"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -14,11 +15,8 @@ var (
 	DirectoryOn   = func(fsys vfs.FS, dir string) Destination { return directoryOn(fsys, dir) }
 )
 
-// Hurry has upkeep done every so often, on objects of any age, and three of them merged.
-func (o *Options) Hurry(every time.Duration) {
-	o.mergeFan = 3
-	o.upkeepEvery, o.mergeAge, o.tidyAge = every, time.Nanosecond, time.Nanosecond
-}
+// Hurry is source.Hurry.
+func (o *Options) Hurry(every time.Duration) { source.Hurry(o, every) }
 
 // Round does a round of upkeep now.
 func (s *Shipper) Round(ctx context.Context) error {

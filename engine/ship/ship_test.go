@@ -470,6 +470,33 @@ func TestShipperThatSleptOverAGap(t *testing.T) {
 	h.restores(ship.Target{}, h.last)
 }
 
+// A shipper that begins when all log is removed, since the last base has it, goes on after that.
+func TestShipperAfterTheLogIsRemoved(t *testing.T) {
+	h := newHarbor(t)
+	o := ship.Options{Keep: time.Millisecond, BaseEvery: time.Millisecond}
+	s := h.start(o)
+	for range 5 {
+		h.put()
+		h.shipped(s)
+	}
+	for range 2 {
+		h.now.Add(10)
+		ok(t, s.Round(ctx))
+	}
+	ok(t, s.Close(ctx))
+	if c := h.contents(); c.Objects > 0 || len(c.Bases) != 1 {
+		t.Fatalf("%+v", c)
+	}
+	h.reopen()
+	s = h.start(o)
+	for range 3 {
+		h.put()
+		h.shipped(s)
+		h.restores(ship.Target{}, h.last)
+	}
+	ok(t, s.Close(ctx))
+}
+
 // A moment is restored to the commit that was the newest then, never to a later one.
 func TestRestoreToATime(t *testing.T) {
 	h := newHarbor(t)

@@ -47,6 +47,14 @@ type Options struct {
 	tidyAge     time.Duration // of objects that nothing refers to and that are removed
 }
 
+func init() {
+	source.Hurry = func(options any, every time.Duration) {
+		o := options.(*Options)
+		o.upkeepEvery, o.mergeAge, o.tidyAge = every, time.Nanosecond, time.Nanosecond
+		o.mergeFan = 3
+	}
+}
+
 func (o *Options) withDefaults() (Options, error) {
 	var p Options
 	if o != nil {

@@ -125,6 +125,7 @@ func look(ctx context.Context, d Destination, known headers) (*survey, error) {
 			return nil, err
 		} else if err == nil {
 			s.bases = append(s.bases, baseObject{h, info.Name})
+			s.slot = max(s.slot, h.slot) // those before may be removed
 		}
 	}
 	slices.SortFunc(s.bases, func(a, b baseObject) int {

@@ -44,7 +44,7 @@ func TestShipUnderFaults(t *testing.T) {
 			Temporary: func(err error) bool {
 				return errors.Is(err, errServer) || errors.Is(err, io.ErrUnexpectedEOF)
 			},
-			Tune: func(o *ship.Options) { o.Hurry(5 * time.Millisecond) },
+			Upkeep: 5 * time.Millisecond,
 			Restore: func(version uint64) *engine.DB {
 				fsys := vfs.NewMem()
 				if _, err := ship.RestoreOn(ctx, good, fsys, "db", &ship.RestoreOptions{

@@ -135,4 +135,12 @@ var shipBugs = []bug{
 		}},
 		"./engine/ship", "TestShipBesideTheWriter",
 	},
+	{
+		"a shipper goes on after the last base: it begins with the first slot if no log is there",
+		[]edit{{
+			"engine/ship/survey.go", "			s.slot = max(s.slot, h.slot)",
+			"			s.slot = max(s.slot, 1)",
+		}},
+		"./engine/ship", "TestShipperAfterTheLogIsRemoved",
+	},
 }

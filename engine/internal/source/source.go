@@ -5,6 +5,7 @@ package source
 
 import (
 	"context"
+	"time"
 
 	"github.com/kstonedb/kstone/engine/internal/history"
 	"github.com/kstonedb/kstone/internal/base"
@@ -15,6 +16,10 @@ import (
 
 // Of returns the source of a database, an *engine.DB. Package engine sets it.
 var Of func(db any) *Source
+
+// Hurry makes options of package ship, which sets it, those of a shipper that does its upkeep so
+// often and merges and removes objects of any age. For tests, also of destinations elsewhere.
+var Hurry func(options any, every time.Duration)
 
 // Source is an open database. The functions may be called concurrently.
 type Source struct {

@@ -31,6 +31,7 @@ func TestShipUnderFaults(t *testing.T) {
 					!errors.Is(err, ship.ErrFenced) && !errors.Is(err, engine.ErrCorrupt) &&
 					!errors.Is(err, engine.ErrInvalid) && !errors.Is(err, s3.ErrUnconditional)
 			},
+			Upkeep: 20 * time.Millisecond,
 			Restore: func(version uint64) *engine.DB {
 				restored++
 				dir := filepath.Join(t.TempDir(), fmt.Sprint(restored))
@@ -49,6 +50,9 @@ func TestShipUnderFaults(t *testing.T) {
 		}
 	}
 	t.Log(did)
+	if did["merged"] == 0 || did["removed"] == 0 || did["bases"] < 2 {
+		t.Errorf("no merges, or nothing was removed: %v", did)
+	}
 }
 
 // Of two shippers to a bucket the second goes on, and the first is fenced.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/internal/openfs"
+	"github.com/kstonedb/kstone/engine/internal/source"
 	"github.com/kstonedb/kstone/engine/ship"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
@@ -27,8 +28,8 @@ type Voyage struct {
 	Dead func(bool)
 	// Temporary reports whether an error of Start comes from a fault of Dest.
 	Temporary func(error) bool
-	// Tune, if not nil, changes the options of a shipper.
-	Tune func(*ship.Options)
+	// Upkeep is how often shippers merge, and remove what is not kept.
+	Upkeep time.Duration
 	// Restore restores a version from Good and opens it.
 	Restore func(version uint64) *engine.DB
 	// Did counts what has happened.
@@ -117,9 +118,7 @@ func (v *Voyage) leg() {
 	v.states = v.states[:last+1]
 	so := ship.Options{Interval: time.Millisecond, Keep: time.Millisecond,
 		BaseEvery: time.Duration(1 + v.Rnd.IntN(50)*int(time.Millisecond))}
-	if v.Tune != nil {
-		v.Tune(&so)
-	}
+	source.Hurry(&so, v.Upkeep)
 	var s *ship.Shipper
 	for s == nil {
 		var err error
@@ -137,6 +136,9 @@ func (v *Voyage) leg() {
 			cancel()
 		}
 	}
+	if v.Rnd.IntN(2) == 0 {
+		v.linger(s)
+	}
 	m := s.Metrics()
 	v.reported = max(v.reported, m.Restorable)
 	for what, n := range map[string]int{"merged": m.Merges, "bases": m.BasesMade,
@@ -144,6 +146,22 @@ func (v *Voyage) leg() {
 		v.Did[what] += n
 	}
 	v.finish(s, db)
+}
+
+// linger lets a shipper merge and remove, unless the faults are too many.
+func (v *Voyage) linger(s *ship.Shipper) {
+	t := time.NewTicker(v.Upkeep)
+	defer t.Stop()
+	for range 20 {
+		if m := s.Metrics(); m.Merges > 0 && m.Removed > 0 {
+			return
+		}
+		select {
+		case <-t.C:
+		case <-s.Ended():
+			return
+		}
+	}
 }
 
 // finish ends the process in one of four ways.
