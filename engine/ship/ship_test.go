@@ -260,7 +260,7 @@ func TestShipToADirectory(t *testing.T) {
 // has nothing to ship, and what it puts meanwhile is part of the one history or refused.
 func TestSecondShipperFencesTheFirst(t *testing.T) {
 	h := newHarbor(t)
-	fenced := make(chan error, 1)
+	fenced := make(chan error, 100)
 	a := h.start(ship.Options{OnError: func(err error) { fenced <- err }})
 	h.put()
 	h.shipped(a)
