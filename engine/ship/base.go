@@ -107,6 +107,9 @@ func smallFiles(c *source.Copy) (files []file, err error) {
 
 // rebase begins again with a base, which the upkeep goroutine makes: there is none, or commits
 // since the last one are lost to the shipper.
+//
+// Why the consumer stays where it is until something of it is at the destination: if the process
+// ends before, the next one proves by the log from there on what was shipped.
 func (s *Shipper) rebase(ctx context.Context) error {
 	p, err := s.pin(ctx, s.end.slot)
 	if err != nil {
@@ -118,9 +121,6 @@ func (s *Shipper) rebase(ctx context.Context) error {
 	s.m.Bases, s.based, s.stale = false, p, false
 	s.m.Restorable = uint64(p.seq)
 	s.mu.Unlock()
-	if err := s.ack(s.end.position()); err != nil {
-		return err
-	}
 	select {
 	case old := <-s.copies:
 		old.copy.Release()

@@ -136,6 +136,9 @@ func (s *Shipper) cycle(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.m.Bases {
+		_ = s.ack(s.end.position()) // see advance
+	}
 	s.m.LastSuccess = began
 	s.changedLocked()
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/ship"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"go.uber.org/goleak"
@@ -495,6 +496,71 @@ func TestShipperAfterTheLogIsRemoved(t *testing.T) {
 		h.restores(ship.Target{}, h.last)
 	}
 	ok(t, s.Close(ctx))
+}
+
+// A shipper that ends before its new base is at the destination keeps the log that proves what was
+// shipped: the next one goes on.
+func TestShipperThatEndsBeforeItsBase(t *testing.T) {
+	h := newHarbor(t)
+	s := h.start(ship.Options{})
+	for range 2 { // a base, and an object of the log
+		h.put()
+		h.shipped(s)
+	}
+	ok(t, s.Close(ctx))
+	bases, err := h.dest.List(ctx, "base/")
+	ok(t, err)
+	ok(t, h.dest.Delete(ctx, bases[0].Name))
+	h.dest.set(func(op, name string) error {
+		if op == "put" && !strings.HasPrefix(name, "epoch/") {
+			return errServer
+		}
+		return nil
+	})
+	for range 4 {
+		h.reopen()
+		h.put()
+		ok(t, h.db.Flush(ctx))
+		s = h.start(ship.Options{})
+		now, cancel := context.WithCancel(ctx)
+		cancel()
+		wantIs(t, s.Close(now), context.Canceled)
+	}
+	h.dest.set(nil)
+	h.reopen()
+	s = h.start(ship.Options{})
+	h.put()
+	ok(t, s.Close(ctx))
+	h.restores(ship.Target{}, h.last)
+}
+
+// What a shipper begins with is durable: its position in the database is not after commits that a
+// power cut takes back.
+func TestShipperBeginsWithWhatIsDurable(t *testing.T) {
+	h := newHarbor(t)
+	disk := vfstest.NewCrash()
+	h.fs, h.opts.Durability = disk, engine.Process
+	h.reopen()
+	for range 5 {
+		h.put()
+	}
+	done := make(chan struct{})
+	h.dest.set(func(op, _ string) error {
+		if op == "head" {
+			<-done // it does no more than begin
+		}
+		return nil
+	})
+	s := h.start(ship.Options{})
+	h.fs = vfstest.CrashOf(disk.PowerCut(testutil.Rand(t), 0))
+	close(done)
+	ok(t, s.Close(ctx))
+	ok(t, h.db.Close())
+	h.open()
+	all, last := h.db.Consumers(), h.db.Metrics().LastVersion
+	if len(all) != 1 || all[0].Position.Version > last+1 {
+		t.Errorf("version %d, and consumers %+v", last, all)
+	}
 }
 
 // A moment is restored to the commit that was the newest then, never to a later one.

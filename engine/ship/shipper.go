@@ -306,7 +306,12 @@ func (e *end) position() engine.Position {
 func (s *Shipper) join() (err error) {
 	at := s.end.position()
 	if !s.end.based {
-		at = s.src.History.At(s.src.Log.LastSeq())
+		last := s.src.Log.LastSeq()
+		// Why: a position after commits that the power takes back would let go of log before it.
+		if err := s.src.Log.Sync(last); err != nil {
+			return err
+		}
+		at = s.src.History.At(last)
 	}
 	s.m.Bases, s.m.Restorable = s.end.based, uint64(s.end.seq)
 	if s.src.Beside {
@@ -315,6 +320,9 @@ func (s *Shipper) join() (err error) {
 	}
 	if s.consumer, err = s.db.Consumer(s.m.Consumer, at); err != nil {
 		return err
+	}
+	if !s.end.based {
+		return nil // see rebase
 	}
 	return s.ack(at)
 }
