@@ -498,6 +498,26 @@ func TestShipperAfterTheLogIsRemoved(t *testing.T) {
 	ok(t, s.Close(ctx))
 }
 
+// What merges make goes with the objects around it: what retention leaves is a chain.
+func TestMergesAndRetentionInOneRound(t *testing.T) {
+	h := newHarbor(t)
+	s := h.start(ship.Options{Keep: time.Nanosecond, BaseEvery: time.Millisecond})
+	for range 3 {
+		for range 5 {
+			h.put()
+			h.shipped(s)
+		}
+		h.now.Add(10)
+		ok(t, s.Round(ctx))
+	}
+	h.put()
+	ok(t, s.Close(ctx))
+	if c := h.contents(); len(c.Damage) > 0 || c.Objects != 1 {
+		t.Errorf("%+v", c)
+	}
+	h.restores(ship.Target{}, h.last)
+}
+
 // A shipper that ends before its new base is at the destination keeps the log that proves what was
 // shipped: the next one goes on.
 func TestShipperThatEndsBeforeItsBase(t *testing.T) {

@@ -100,10 +100,14 @@ func (s *Shipper) round(ctx context.Context) error {
 	if err := s.removeStrays(ctx, found); err != nil {
 		return err
 	}
-	if err := s.merge(ctx, found); err != nil {
+	removed, err := s.retain(ctx, found)
+	if err == nil && removed {
+		found, err = look(ctx, s.dest, s.headers)
+	}
+	if err != nil {
 		return err
 	}
-	return s.retain(ctx, found)
+	return s.merge(ctx, found)
 }
 
 // baseDue returns why a base is to be made now, or "".
@@ -216,7 +220,10 @@ func (s *Shipper) mergeRun(ctx context.Context, run []logObject) error {
 
 // retain removes what is needed for no moment that is kept: bases before the last one that is old
 // enough, then the log before that, then SSTs of no base.
-func (s *Shipper) retain(ctx context.Context, found *survey) error {
+//
+// Why before merges: what they make is not among the objects that were found, and would stay alone
+// when those around it go.
+func (s *Shipper) retain(ctx context.Context, found *survey) (removed bool, err error) {
 	oldest := 0
 	if s.o.Keep >= 0 {
 		for i := range found.bases {
@@ -226,12 +233,12 @@ func (s *Shipper) retain(ctx context.Context, found *survey) error {
 		}
 	}
 	if len(found.bases) == 0 || oldest == 0 && s.tidied {
-		return nil
+		return false, nil
 	}
 	kept := found.bases[oldest:]
 	for i := range found.bases[:oldest] {
 		if err := s.remove(ctx, found.bases[i].name); err != nil {
-			return err
+			return true, err
 		}
 	}
 	first := kept[0].slot
@@ -241,15 +248,15 @@ func (s *Shipper) retain(ctx context.Context, found *survey) error {
 	for _, o := range found.logs {
 		if o.last < first {
 			if err := s.remove(ctx, o.info.Name); err != nil {
-				return err
+				return true, err
 			}
 		}
 	}
 	if err := s.removeSSTs(ctx, kept); err != nil {
-		return err
+		return true, err
 	}
 	s.tidied = true
-	return nil
+	return true, nil
 }
 
 // removeStrays removes what a merge has left.
