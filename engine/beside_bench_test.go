@@ -12,6 +12,8 @@ import (
 
 // BenchmarkWriteBesideReaders measures puts, a thousand a second, without other processes and with
 // eight that read beside them, and how old what these see is. Each put has the time as its value.
+// On two processors at load 42, p99: 0.11 and 0.18 ms at Process, 24 and 12 ms at Sync. What the
+// readers saw was up to 571 ms old, at Sync 99 ms.
 func BenchmarkWriteBesideReaders(b *testing.B) {
 	for _, level := range []engine.Durability{engine.Process, engine.Sync} {
 		for _, readers := range []int{0, 8} {

@@ -1,6 +1,17 @@
 // Command ship compares shipping of a kstone database with litestream's of an SQLite database, on
 // the same machine and to a directory: what it costs writers, how much a lost machine costs, how
-// many bytes are put, and how long a restore takes. See docs/benchmarks/ship.md.
+// many bytes are put, and how long a restore takes.
+//
+// Of `-rounds 4 -span 2s -samples 8`, rows of 116 bytes, each a commit, SQLite in WAL mode with
+// litestream 0.5.18, on two processors that others kept busy (load 30 to 45):
+//
+//	                                                 kstone            SQLite, litestream
+//	commits a second, without and with shipping      146,530, 141,283  10,536, 4,305
+//	processor time of a commit, in µs                3.3, 3.1          45, 108
+//	lost with the machine, median and most of 8, s   0.40, 1.00        0.36, 0.96
+//	put for 10,000 changed rows, by their bytes      1.14 ×            134 ×
+//	restore of 1,000,000 rows, in s                  1.2 to 2.9        3.2 to 4.7
+//	synced copy of the destination, by that time     1.9 to 3.2        0.05 to 0.16
 package main
 
 import (
