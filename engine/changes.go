@@ -79,8 +79,8 @@ type ConsumerInfo = history.ConsumerInfo
 // ErrGone is matched by a *GoneError and a *PastError.
 var ErrGone = history.ErrGone
 
-// GoneError says that changes from a position on cannot be had: they are not retained any more,
-// or the position is one of another history. DB.SnapshotChanges begins again. Its fields are
+// GoneError reports that changes from a position on are not available: they are not retained any
+// more, or the position is one of another history. DB.SnapshotChanges begins again. Its fields are
 //
 //	Position Position
 //	Oldest   uint64 // version of the oldest commit whose changes are retained

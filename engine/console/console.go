@@ -23,7 +23,7 @@ type Options struct {
 	Version string
 	// Write allows statements that change the database.
 	Write bool
-	// Token is what requests need; "" makes a random one. At least 16 characters.
+	// Token authorises requests; "" makes a random one. At least 16 characters.
 	Token string
 	// Hosts are names, without ports, that requests may name beside loopback addresses.
 	Hosts []string
@@ -33,7 +33,7 @@ type Options struct {
 	MaxRows int
 	// FormatPK and FormatSK return keys of items for people; nil is text, or hexadecimal.
 	FormatPK, FormatSK func(key []byte) string
-	// ReadPK returns the partition key that a text stands for; nil takes it as it is.
+	// ReadPK returns the partition key that a text denotes; nil takes the text itself.
 	ReadPK func(text string) ([]byte, error)
 	// Clock is the time; nil is time.Now.
 	Clock func() time.Time
@@ -126,7 +126,7 @@ func (c *Console) routes() {
 	c.mux.HandleFunc("GET /static/{name}", c.static)
 }
 
-// begin waits for a place among those that run, and bounds the time.
+// begin waits until fewer than maxRunning statements run, and bounds the time of this one.
 func (c *Console) begin(r *http.Request) (*http.Request, func(), error) {
 	select {
 	case c.running <- struct{}{}:

@@ -55,7 +55,7 @@ type statements struct {
 // the request.
 func (c *Console) query(ctx context.Context, in *statements) (any, error) {
 	session := c.session
-	if c.o.Write { // statements of one request may be a transaction, which is nobody else's
+	if c.o.Write { // statements of one request may be a transaction, which no other request shares
 		session = sql.Open(c.db)
 		defer session.Rollback()
 	}
@@ -96,7 +96,7 @@ func spaces(text string) string {
 		strings.Repeat(" ", utf8.RuneCountInString(last))
 }
 
-// allowed returns an error for statements that change something, unless they may.
+// allowed returns an error for statements that change something, unless the console allows them.
 func (c *Console) allowed(parts []sql.Part) error {
 	if c.o.Write {
 		return nil
@@ -216,7 +216,7 @@ type typed struct {
 	After  string `json:"after"`
 }
 
-// complete returns words that may stand before the cursor.
+// complete returns words that complete the text before the cursor.
 func (c *Console) complete(_ context.Context, in *typed) (any, error) {
 	start, found := completion.Of(c.db, in.Before, in.After)
 	found = found[:min(len(found), maxWords)]

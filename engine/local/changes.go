@@ -96,7 +96,7 @@ type ChangesOptions struct {
 }
 
 // Changes yields what commits have changed in the tables of a database: engine.DB.Changes, with
-// rows in place of items. Index entries and what else is stored for tables are no changes. Rows are
+// rows in place of items. Index entries and other stored parts of tables are left out. Rows are
 // read by the definition that they were written by; if versions are not kept back to the position
 // (engine.Options.RetainVersions), those from before the next change of a definition by the present
 // one, and rows of tables that were dropped since are left out.

@@ -157,8 +157,8 @@ var batchPool = sync.Pool{New: func() any { return engine.NewBatch() }}
 // maxPooledBytes keeps giant batches out of the pool.
 const maxPooledBytes = 1 << 20
 
-// Commit implements store.Writer. If the database turns read-only over it, the error matches
-// store.ErrUnknown: what has been logged may be found again when it is opened next.
+// Commit implements store.Writer. If this turns the database read-only, the error matches
+// store.ErrUnknown: the next Open may find what has been logged.
 func (s *Store) Commit(ctx context.Context, w *store.WriteSet) error {
 	if err := cmp.Or(store.CheckContext(ctx), w.Validate(localLimits)); err != nil {
 		return err
@@ -212,8 +212,8 @@ func conditionOf(c *store.Condition) (engine.Condition, error) {
 
 // outcome gives the error of a commit its class.
 func outcome(err error) error {
-	// ErrReadOnly itself says that the database was opened read-only; with a cause it has
-	// turned so, perhaps over this commit, perhaps before.
+	// ErrReadOnly itself says that the database was opened read-only; with a cause it has turned
+	// so, by this commit or before it.
 	bare := err == engine.ErrReadOnly //nolint:errorlint // what wraps it is meant not to match
 	if !bare && errors.Is(err, engine.ErrReadOnly) {
 		return fmt.Errorf("%w: %w", store.ErrUnknown, err)

@@ -49,8 +49,8 @@ func Histograms(m *engine.Metrics) []Histogram {
 		return Histogram{"kstone_" + name, help, l.Count, l.Sum.Seconds(), bounds, l.Within[:]}
 	}
 	return []Histogram{
-		of("write_seconds", "Time of writes, of one in 32.", &m.WriteLatency),
-		of("read_seconds", "Time of reads by key, of one in 32.", &m.ReadLatency),
+		of("write_seconds", "Duration of one write in 32.", &m.WriteLatency),
+		of("read_seconds", "Duration of one read by key in 32.", &m.ReadLatency),
 	}
 }
 
@@ -98,13 +98,13 @@ func Samples(m *engine.Metrics) []Sample {
 
 	count("commits", m.Commits, "Commits.")
 	count("operations", m.Operations, "Puts and deletes in commits.")
-	count("conflicts", m.Conflicts, "Transactions that another one has got in the way of.")
+	count("conflicts", m.Conflicts, "Transactions that failed with a conflict.")
 	count("gets", m.Gets, "Items read by key.")
 	count("queries", m.Queries, "Queries of one partition.")
 	count("scans", m.Scans, "Scans of many partitions.")
 	count("written_bytes", m.WrittenBytes, "Bytes that callers have written.")
-	latency("write_latency", m.WriteLatency, "Time of writes, of one in 32.")
-	latency("read_latency", m.ReadLatency, "Time of reads by key, of one in 32.")
+	latency("write_latency", m.WriteLatency, "Duration of one write in 32.")
+	latency("read_latency", m.ReadLatency, "Duration of one read by key in 32.")
 
 	count("stalls", m.Stalls, "Waits of writers for flushes, merges and the log.")
 	add(Counter, "stall_seconds_total", m.StallTime.Seconds(), "Time of these waits.")
@@ -127,9 +127,9 @@ func Samples(m *engine.Metrics) []Sample {
 	count("block_hits", m.BlockHits, "Blocks found in the cache.")
 	count("block_misses", m.BlockMisses, "Blocks read from files.")
 	count("pruned_blocks", m.PrunedBlocks, "Blocks left out, because of zone maps.")
-	count("filter_checks", m.FilterChecks, "Questions to filters.")
-	count("filter_negatives", m.FilterNegatives, "Those answered with no.")
-	count("filter_false_positives", m.FilterFalsePositives, "Those answered with yes, wrongly.")
+	count("filter_checks", m.FilterChecks, "Probes of filters.")
+	count("filter_negatives", m.FilterNegatives, "Probes answered with no.")
+	count("filter_false_positives", m.FilterFalsePositives, "Probes answered with yes, wrongly.")
 
 	size("disk_bytes", m.Total.DiskBytes, "Data files.")
 	size("files", int64(m.Total.Files), "Number of data files.")

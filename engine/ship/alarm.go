@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// alarm reports what a shipper or a follower cannot do.
+// alarm reports the errors and the silence of a shipper or a follower.
 type alarm struct {
 	doing   string // shipping, following
 	logger  *slog.Logger
@@ -57,7 +57,7 @@ func overdue(begin, success time.Time, interval time.Duration, cause error) erro
 }
 
 // waitUntil returns when state says that it is done, or what has ended the work. State returns a
-// channel that is closed when it changes. Why is what to say about a wait that ends otherwise.
+// channel that is closed when it changes. Why describes a wait that ends otherwise.
 func waitUntil(ctx context.Context, ended <-chan struct{}, why func() error,
 	state func() (done bool, changed <-chan struct{}, fatal error)) error {
 	for {

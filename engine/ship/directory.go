@@ -35,8 +35,8 @@ type directory struct {
 // temporary is where objects are written.
 const temporary = "tmp"
 
-// Directory returns the destination in a directory, which is made when it is first needed. It lies
-// on a file system with hard links, and not in that of the database.
+// Directory returns the destination in a directory, which is made when it is first needed. It has
+// to be on a file system with hard links, and not inside of the database.
 func Directory(dir string) Destination { return directoryOn(vfs.OS(), dir) }
 
 func directoryOn(fsys vfs.FS, dir string) *directory { return &directory{fs: fsys, dir: dir} }

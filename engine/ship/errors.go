@@ -27,8 +27,8 @@ var (
 	ErrMoment = errors.New("ship: this moment is not restorable")
 )
 
-// SilentError says that a shipper or a follower has had no success for two intervals. It goes on
-// trying.
+// SilentError reports that a shipper or a follower has had no success for two intervals. It
+// continues to try.
 type SilentError struct {
 	Since time.Time // of the last success, or of the beginning
 	Cause error     // of the last attempt; nil: it has not ended
@@ -49,10 +49,10 @@ func (e *SilentError) Unwrap() error { return e.Cause }
 // Is makes errors.Is(err, ErrSilent) true.
 func (e *SilentError) Is(target error) bool { return target == ErrSilent }
 
-// MomentError says which moments can be restored.
+// MomentError reports which moments can be restored.
 type MomentError struct {
 	Wanted string
-	Ranges []Range // that can be had
+	Ranges []Range // that are restorable
 }
 
 // Error implements error.

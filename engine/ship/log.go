@@ -275,7 +275,7 @@ func (s *Shipper) skip() {
 	}
 }
 
-// meet deals with an object in the slot of the next one.
+// meet handles an object in the slot of the next one.
 func (s *Shipper) meet(ctx context.Context, name string) error {
 	octx, cancel := s.bounded(ctx, int64(len(s.object)))
 	defer cancel()

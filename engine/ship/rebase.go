@@ -22,13 +22,13 @@ import (
 // The naive way: remove the directory, restore again.
 //
 // Why it fails: readers have nothing meanwhile, a crash leaves nothing, and the directory may be a
-// database that somebody writes to.
+// database that is being written to.
 //
 // The way taken: the last commit is restored into DIR.rebased. Then DIR is renamed to DIR.before,
 // DIR.rebased to DIR, and DIR.before is removed. A follower does so only with a directory whose
 // commits it has all made: by its own count while it runs, and by the position of a consumer, the
 // mark, that it moves with what it makes. The mark is durable after a second and with Close, so
-// after a crash it may be behind: then the follower ends with ErrGap.
+// after a crash it may be too old: then the follower ends with ErrGap.
 //
 // What a crash leaves: before the first rename, DIR as it was. Between the renames, no DIR, and
 // DIR.rebased, which the next Follow takes. After them, DIR.before, which the next Follow removes.

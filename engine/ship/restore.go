@@ -77,9 +77,9 @@ const restoringSuffix = ".restoring"
 const planName = "RESTORE"
 
 // Restore makes a database in dir, which must not exist, of what was shipped to a destination. It
-// returns the moment that it has restored. A call that was interrupted is continued by the next
-// for the same directory. The error matches ErrMoment, with the moments that can be had, if that
-// which is wanted cannot, ErrEmpty, or engine.ErrCorrupt if objects are damaged.
+// returns the moment that it has restored. A call that was interrupted is continued by the next for
+// the same directory. The error matches ErrMoment, with the restorable moments, if the target is
+// not one of them, ErrEmpty, or engine.ErrCorrupt if objects are damaged.
 func Restore(ctx context.Context, d Destination, dir string, o *RestoreOptions) (Moment, error) {
 	return restoreOn(ctx, d, vfs.OS(), dir, o)
 }

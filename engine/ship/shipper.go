@@ -176,7 +176,7 @@ func Start(db *engine.DB, d Destination, o *Options) (*Shipper, error) {
 	return s, nil
 }
 
-// claim makes the destination that of this shipper, and finds where to go on.
+// claim takes the destination over for this shipper, and finds where to continue.
 func (s *Shipper) claim(ctx context.Context) error {
 	if err := s.identify(ctx); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (s *Shipper) claim(ctx context.Context) error {
 	}
 }
 
-// identify reads whose the destination is, and makes it that of this database if it is new.
+// identify checks that the destination belongs to this database, and claims a new one.
 func (s *Shipper) identify(ctx context.Context) error {
 	for {
 		h, _, err := get(ctx, s.dest, destinationName, kindDestination)
@@ -234,7 +234,7 @@ func (s *Shipper) identify(ctx context.Context) error {
 	}
 }
 
-// removeTorn removes the object that says whose the destination is, unless there are others.
+// removeTorn removes the object with the identity of the destination, unless there are others.
 func (s *Shipper) removeTorn(ctx context.Context, err error) error {
 	for _, prefix := range []string{epochPrefix, basePrefix, logPrefix, sstPrefix} {
 		if infos, lerr := s.dest.List(ctx, prefix); lerr != nil || len(infos) > 0 {

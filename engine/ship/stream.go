@@ -24,7 +24,7 @@ import (
 const sumsName = "SHA256SUMS"
 
 // Backup writes a copy of a database to w: a tar archive of the files of a checkpoint, checksums,
-// and CURRENT last, so that one that is cut off is no database. It has every commit acknowledged
+// and CURRENT last, so that a truncated archive is not a database. It has every commit acknowledged
 // before the call. Reads and writes go on meanwhile. RestoreFrom and tar read it.
 func Backup(ctx context.Context, db *engine.DB, w io.Writer) (err error) {
 	ctx, done, err := db.Background(ctx)
@@ -96,7 +96,7 @@ func (b *backup) add(name string, size int64, content io.Reader) error {
 }
 
 // RestoreFrom makes a database in dir, which must not exist, of what Backup has written, and checks
-// all checksums. If it fails nothing is left but a directory that is no database, dir.restoring.
+// all checksums. If it fails, only dir.restoring is left, which is not a database.
 func RestoreFrom(ctx context.Context, r io.Reader, dir string) error {
 	return restoreFromOn(ctx, r, vfs.OS(), dir)
 }

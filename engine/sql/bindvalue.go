@@ -51,7 +51,7 @@ func (b *binder) literal(l *syntax.Literal) expr.Value {
 		c := schema.Column{Type: keycodec.TypeTime, Unit: keycodec.FullRange}
 		v, err := c.Convert(expr.String(l.Text))
 		if err != nil {
-			b.fail(l.Pos, "%s is no time; it looks like '2026-01-17T08:00:00Z'",
+			b.fail(l.Pos, "%s is not a time; write it like '2026-01-17T08:00:00Z'",
 				syntax.QuoteText(l.Text))
 		}
 		return v

@@ -10,7 +10,7 @@ import (
 // advice is something to do, with the command for it.
 type advice struct{ Text, Command string }
 
-// When something is worth a word. Why these: below them nothing is gained that one would notice.
+// Thresholds of advice. Why these: below them following it changes nothing noticeable.
 const (
 	muchGarbage   = 1.3     // bytes in files by bytes of items
 	manyRuns      = 6       // of a stripe
@@ -19,7 +19,7 @@ const (
 	enoughToJudge = 4 << 20 // bytes
 )
 
-// adviceFor looks for what is out of the usual.
+// adviceFor returns what needs attention.
 func adviceFor(r *Data) (all []advice) {
 	add := func(command, format string, args ...any) {
 		all = append(all, advice{fmt.Sprintf(format, args...), "kstone-cli " + command})
@@ -44,7 +44,7 @@ func adviceFor(r *Data) (all []advice) {
 	if len(r.Largest) > 0 && r.LiveBytes > enoughToJudge &&
 		float64(r.Largest[0].Bytes) > largePart*float64(r.LiveBytes) {
 		p := r.Largest[0]
-		add("keys advise FILE --query …", "The partition %s of %s has %s of all bytes, and lies"+
+		add("keys advise FILE --query …", "The partition %s of %s has %s of all bytes, and is"+
 			" in one stripe. A further field in the partition key, or a sharded one, spreads it.",
 			p.PK, p.Owner, shareOf(p.Bytes, r.LiveBytes))
 	}
@@ -61,7 +61,7 @@ func adviceFor(r *Data) (all []advice) {
 		}
 	}
 	if len(all) == 0 {
-		all = append(all, advice{Text: "Nothing is out of the usual."})
+		all = append(all, advice{Text: "Nothing needs attention."})
 	}
 	return append(slices.Clip(all), advice{"This page has not checked the stored bytes.",
 		"kstone-cli verify " + r.Path})

@@ -272,7 +272,7 @@ func (r *Data) readFiles(dir string) error {
 	return nil
 }
 
-// Of probes keys that are there, each is looked up with so many endings that make it another one.
+// Each of some stored keys is looked up with so many endings, which make it an absent key.
 const (
 	probes  = 200
 	endings = 10

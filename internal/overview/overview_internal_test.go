@@ -115,7 +115,7 @@ func TestReportSize(t *testing.T) {
 	}
 }
 
-// Advice names what is out of the usual, and the command for it.
+// Advice names what needs attention, and the command for it.
 func TestAdvice(t *testing.T) {
 	r := &Data{Path: "x.db", LiveBytes: 10 << 20}
 	r.Metrics.Total.RawBytes = 30 << 20

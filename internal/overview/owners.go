@@ -12,8 +12,8 @@ import (
 	"github.com/kstonedb/kstone/engine/table"
 )
 
-// Owners says to whom the items of a database belong: to tables and their indexes, or to those
-// who put them. See docs/format/table.md.
+// Owners knows what the items of a database belong to: a table, an index, or neither. See
+// docs/format/table.md.
 type Owners struct {
 	Tables []OwnedTable
 	byID   map[uint32]*schema.Table
@@ -51,7 +51,7 @@ func (o Owner) Name() string {
 // cataloguePK is the partition of the definitions of tables.
 const cataloguePK = "\x00kstone tables"
 
-// OwnersOf returns those of a database.
+// OwnersOf returns the owners of the items of a database.
 func OwnersOf(ctx context.Context, e *engine.DB) (*Owners, error) {
 	db, err := local.Open(ctx, e, &table.Options{SampleRows: -1})
 	if err != nil {
@@ -60,7 +60,7 @@ func OwnersOf(ctx context.Context, e *engine.DB) (*Owners, error) {
 	return OwnersIn(db), db.Close()
 }
 
-// OwnersIn returns those of a database whose tables are open.
+// OwnersIn is OwnersOf for a database whose tables are open.
 func OwnersIn(db *table.DB) *Owners {
 	o := &Owners{byID: map[uint32]*schema.Table{}}
 	for _, t := range db.Tables() {

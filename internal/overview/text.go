@@ -57,7 +57,7 @@ func AppendValue(dst []byte, v expr.Value) []byte {
 	}
 }
 
-// ReadKeyText returns the key that KeyText has returned, or another text, stands for.
+// ReadKeyText returns the key that a text denotes; it reads what KeyText writes.
 func ReadKeyText(text string) []byte {
 	if digits, ok := strings.CutPrefix(text, "x"); ok && len(digits) > 0 {
 		if key, err := hex.DecodeString(digits); err == nil && KeyText(key) == text {

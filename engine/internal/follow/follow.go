@@ -3,9 +3,9 @@
 //
 // # Readers beside the writer
 //
-// A follower keeps a lease (package lease) and stands at one state of the manifest and one place in
-// the log. With each refresh it reads the manifest, then the log, to their ends; inserts the
-// records into its memtables; switches to stripes with the files of a newer state (read.State's
+// A follower keeps a lease (package lease) and is at one state of the manifest and one place in the
+// log. With each refresh it reads the manifest, then the log, to their ends; inserts the records
+// into its memtables; switches to stripes with the files of a newer state (read.State's
 // generations); raises the visible seq; and moves its lease on.
 //
 // Why the manifest before the log: a flush syncs the log before its edit, so the log, read
@@ -13,8 +13,8 @@
 // files have.
 //
 // The visible seq is that of the last commit that is known to be durable, by the log, by the
-// manifest, or because the follower has synced the log itself: which it does if nobody has for a
-// while. With Env.Visible it is that of the last commit.
+// manifest, or because the follower has synced the log itself, as it does after a while without a
+// sync. With Env.Visible it is that of the last commit.
 //
 // A follower whose next records are gone (it was stopped for long, and its lease was broken)
 // begins again with the present state, as Open does.
@@ -157,7 +157,7 @@ func (f *Follower) replay(state *manifest.State, stripes *[base.NumStripes]strip
 	o.Beside = true
 	tail, err = wal.Recover(o, wal.SegmentNum(state.LogStart), max(state.LogSeq, 1), r.Apply)
 	log := wal.Follow(o, tail)
-	// It is no damage if there are further records: they were appended meanwhile.
+	// Further records show that there is no damage: they were appended meanwhile.
 	if err == nil || errors.Is(err, corrupt.ErrCorrupt) {
 		for {
 			rec, ok, ferr := log.Next()
@@ -247,7 +247,7 @@ func (f *Follower) Start(view *wal.Log) {
 // Refresh takes over what was committed before.
 func (f *Follower) Refresh() error { return f.refresh(0) }
 
-// refresh takes over what was committed before. It syncs what nobody has synced for a time.
+// refresh takes over what was committed before. It syncs what was not synced for a time.
 func (f *Follower) refresh(patience time.Duration) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -353,7 +353,7 @@ func (f *Follower) switchTo(state *manifest.State, next *[base.NumStripes]stripe
 	f.env.Reads.Switch(next, func() { f.end(old) })
 }
 
-// end closes stripes that nobody reads any more.
+// end closes stripes that no reader uses any more.
 func (f *Follower) end(stripes *[base.NumStripes]stripe.Stripe) {
 	for i := range stripes {
 		stripes[i].Close()
@@ -395,8 +395,8 @@ func (f *Follower) again(state *manifest.State) error {
 	return nil
 }
 
-// moveLease makes the lease keep what is still needed: the files of the oldest state that anybody
-// reads, and the log from the next record on.
+// moveLease makes the lease keep what is still needed: the files of the oldest state in use, and
+// the log from the next record on.
 func (f *Follower) moveLease() {
 	if f.lease == nil {
 		return

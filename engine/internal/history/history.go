@@ -3,8 +3,8 @@
 //
 // A History knows the log. All else that it asks of a database is in its Env.
 //
-// Locks: History.mu, for consumers and the time index. The log's mutex and that of the edits of
-// the manifest are taken while it is held, never the other way round.
+// Locks: History.mu guards consumers and the time index. The mutexes of the log and of edits of the
+// manifest are taken while it is held, never before it.
 package history
 
 import (
@@ -96,7 +96,7 @@ func New(env Env, limits Limits, stored map[string]string) (*History, error) {
 		return h, nil
 	}
 	if err := env.Log.Broken(); err != nil {
-		env.Logger.Warn("retained log is lost: changes before the damage cannot be had", "err", err)
+		env.Logger.Warn("retained log is damaged: changes before the damage are lost", "err", err)
 	}
 	if err := h.times.open(&h.env); err != nil {
 		env.Logger.Warn("the time index begins again", "err", err)
@@ -157,7 +157,7 @@ func (h *History) Close() error {
 	return errors.Join(h.storePositions(), h.times.close())
 }
 
-// Trim forgets what is retained for nobody, and what exceeds the limits, oldest first.
+// Trim forgets what no reader needs, and what exceeds the limits, oldest first.
 func (h *History) Trim() {
 	if err := h.env.Log.Forget(h.keepFrom(0)); err != nil {
 		h.env.Logger.Warn("remove retained log", "err", err)

@@ -67,8 +67,8 @@ func (p Position) before(q Position) bool {
 // ErrGone is matched by a *GoneError.
 var ErrGone = errors.New("engine: these changes are not retained")
 
-// GoneError says that changes from a position on cannot be had: they are not retained any more,
-// or belong to another history of the database, which went on from an older copy. It matches
+// GoneError reports that changes from a position on are not available: they are not retained any
+// more, or belong to another history of the database, which went on from an older copy. It matches
 // ErrGone. What helps is a copy of the present, and the changes from there on.
 type GoneError struct {
 	Position Position

@@ -23,11 +23,11 @@ import (
 // Why it fails: a full queue either stops the writers or loses commits, and what is in it is gone
 // with the process.
 //
-// The way taken: a stream reads the files of the log as any other reader of files, up to the
-// synced seq, or to the visible seq if it says so. It pins one segment. At the end it waits for an
-// Append, and then lingers: a stream that keeps up would else be woken, and wake its writer's
-// processor, for each commit. If the commit is synced meanwhile, by its writer, the stream goes
-// on. If not, nobody waits for a sync, and the stream runs one.
+// The way taken: a stream reads the files of the log as any other reader of files, up to the synced
+// seq, or to the visible seq if it says so. It pins one segment. At the end it waits for an Append,
+// and then lingers: otherwise a stream that keeps up would be woken for each commit. If the commit
+// is synced meanwhile, by its writer, the stream goes on. If not, no writer waits for a sync, and
+// the stream runs one.
 //
 // Invariants: a commit is yielded whole and once, and all commits before it were. No yielded commit
 // is above the bound. Nothing that a writer waits for is held while a consumer works.

@@ -52,7 +52,7 @@ type times struct {
 	file     vfs.File // or nil
 	n        int64    // entries
 	unsynced int
-	broken   error // why what there was is not used
+	broken   error // why the old file is not used
 	last     entry
 	idle     int64 // when last was still the newest, if later
 }

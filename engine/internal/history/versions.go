@@ -12,7 +12,7 @@ import (
 // With Limits.Versions merges keep the versions that are read at the moments since the floor, a
 // commit that is about that old. The floor moves up as time passes.
 //
-// The naive way: a merge asks which commit is old enough, and drops what lies below.
+// The naive way: a merge asks which commit is old enough, and drops what is below it.
 //
 // Why it fails: after a crash the time index may end before that commit. A floor that is computed
 // again is lower than what the merge has dropped, and the past is read with holes.
@@ -29,8 +29,8 @@ import (
 // floorShare is the part of Limits.Versions by which the floor moves at least.
 const floorShare = 16
 
-// PastError says that the database cannot be read as it was at a moment: merges have dropped what
-// is needed for that, or the moment is not there yet. It matches ErrGone.
+// PastError reports that the database cannot be read as it was at a moment: merges have dropped
+// what is needed for that, or the moment is not there yet. It matches ErrGone.
 type PastError struct {
 	Version    uint64    // of the commit that was asked for; 0: a time was
 	Time       time.Time // that was asked for

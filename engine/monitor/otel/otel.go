@@ -1,5 +1,5 @@
-// Package otel gives the metrics of a database to OpenTelemetry. It is a module of its own, as an
-// embedder who has no OpenTelemetry needs none of it.
+// Package otel gives the metrics of a database to OpenTelemetry. It is a module of its own, so that
+// programs without OpenTelemetry do not depend on it.
 //
 //	reader := metric.NewPeriodicReader(exporter, metric.WithProducer(otel.NewProducer(db)))
 //	provider := metric.NewMeterProvider(metric.WithReader(reader))

@@ -21,8 +21,8 @@
 //
 // An object is put with "If-None-Match: *": two shippers never overwrite each other. A server that
 // ignores the condition would let them, so the first Put puts the object "probe" until it is
-// refused: a server that does not refuse it is no destination, and the error says so. Restore needs
-// no right to write.
+// refused: a server that does not refuse it cannot be a destination, and the error says so. Restore
+// needs no right to write.
 //
 // A put has a random mark in the metadata of its object. That is how a put that was repeated after
 // an unknown outcome, here or on the way, and is refused, finds out that the object is its own.

@@ -46,7 +46,7 @@ func parseURL(text string) (*options, error) {
 		return nil, invalid("the URL is not s3://BUCKET/PREFIX?endpoint=HOST:PORT&region=NAME")
 	}
 	if u.User != nil {
-		return nil, invalid("credentials are no part of a URL: set AWS_ACCESS_KEY_ID and " +
+		return nil, invalid("credentials do not belong in a URL: set AWS_ACCESS_KEY_ID and " +
 			"AWS_SECRET_ACCESS_KEY, or a profile in ~/.aws/credentials")
 	}
 	o := &options{bucket: u.Host, endpoint: awsEndpoint, secure: true}

@@ -31,7 +31,7 @@ func DumpCommand(a *cli.App) *cobra.Command {
 		Short: "Write tables as statements that make them again",
 		Long: `Write CREATE TABLE, INSERT and CREATE INDEX statements that make the same tables with
 the same rows and indexes, and CREATE VIEW, of all tables and views or of those named.
-The command sql runs them. Items that are no rows of tables are not in it; export writes
+The command sql runs them. Other items than rows of tables are not in it; export writes
 those.`,
 		Example: `  kstone-cli dump cities.db > cities.sql
   kstone-cli sql copy.db - < cities.sql

@@ -29,7 +29,7 @@ func ExportCommand(a *cli.App) *cobra.Command {
 the same items again: keys, values and expiry times, binary ones included.
 
 Records have the fields of the keys first, then those of the value. What does not fit
-into fields stands whole in the field "$item". In a database whose keys have no fields
+into fields is written whole as the field "$item". In a database whose keys have no fields
 all records are of the form {"pk":…,"sk":…,"value":…,"expires":…}.
 
 --table writes the rows of a table, from which import --table makes the same rows in a

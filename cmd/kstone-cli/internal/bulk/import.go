@@ -104,7 +104,7 @@ func ImportCommand(a *cli.App) *cobra.Command {
 	flags := cmd.Flags()
 	f.register(flags)
 	a.SetFlag(cmd)
-	flags.BoolVar(&f.ifAbsent, "if-absent", false, "leave items alone whose key exists")
+	flags.BoolVar(&f.ifAbsent, "if-absent", false, "keep the item where the key exists")
 	flags.StringVar(&f.table, "table", "", "write rows of this `TABLE`")
 	flags.StringVar(&f.null, "null", "", "`TEXT` of CSV cells that are NULL, with --table")
 	flags.StringSliceVar(&f.key, "key", nil, "`COLUMNS` of the primary key, for a new table")

@@ -69,7 +69,7 @@ func importTable(ctx context.Context, a *cli.App, t *cli.Tables, f *ImportFlags,
 		fmt.Fprintf(a.Err, "%s: left out fields without a column: %s\n", name,
 			strings.Join(slices.Sorted(maps.Keys(p.other)), ", "))
 	}
-	if err == nil { // what only reads later cannot keep them
+	if err == nil { // commands that only read cannot store them
 		_, err = t.Analyze(ctx, found.Name(), &table.AnalyzeOptions{SampleRows: importSample})
 	}
 	if e := local.Engine(t.DB); e != nil {

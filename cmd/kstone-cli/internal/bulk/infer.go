@@ -39,8 +39,8 @@ var (
 // exactDigits is how many digits a float keeps of every number.
 const exactDigits = 15
 
-// guesses are the types that a column can get, the first that takes all its values. A quoted
-// text of JSON is no number or bool; what a cell of CSV is, only its text says.
+// guesses are the types that a column can get, the first that takes all its values. A quoted text
+// of JSON is never a number or bool; of a cell of CSV only the text decides.
 var guesses = []struct {
 	name string
 	fits func(text string, quoted bool) bool

@@ -74,8 +74,7 @@ func keyFieldsText(row *record.Row, names []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// report says on standard error how many records were lost to others of the same input, and how
-// to keep them.
+// report prints how many records were lost to others of the same input, and how to keep them.
 func (s *sameKeys) report(a *cli.App, in *Intake) {
 	if s.n == 0 {
 		return

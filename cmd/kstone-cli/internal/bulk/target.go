@@ -78,7 +78,7 @@ func (t *Target) Summary() string {
 		figure.Count(t.read.rows-t.written.Load()), t.read)
 }
 
-// Analyze takes statistics of what was written, which only reads later cannot keep.
+// Analyze takes statistics of what was written: commands that only read cannot store them.
 func (t *Target) Analyze(ctx context.Context) error {
 	_, err := t.dest.Analyze(ctx, t.to.Name(), &table.AnalyzeOptions{SampleRows: importSample})
 	return err

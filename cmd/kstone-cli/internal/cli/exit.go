@@ -19,7 +19,7 @@ import (
 const (
 	exitOK        = 0
 	exitError     = 1 // anything that has no code of its own
-	ExitUsage     = 2 // arguments that make no sense
+	ExitUsage     = 2 // wrong arguments
 	exitNotFound  = 3 // no such item
 	exitCondition = 4 // a condition failed, nothing was written
 	exitCorrupt   = 5 // stored bytes are damaged or unknown
@@ -146,7 +146,7 @@ func PlainText(err error) string {
 	return packages.ReplaceAllString(err.Error(), "$1")
 }
 
-// hintFor says what to do about errors of the engine and the system.
+// hintFor returns what to do about errors of the engine and the system.
 func hintFor(err error) string {
 	switch {
 	case errors.Is(err, engine.ErrNotExist):

@@ -15,8 +15,8 @@ import (
 	"github.com/kstonedb/kstone/engine"
 )
 
-// InputFlag adds -i to a command that has keys or values as arguments. What of them is said
-// by help; "" stands for the form that the command takes without -i.
+// InputFlag adds -i to a command that has keys or values as arguments. Help describes them; "" is
+// the form that the command takes without -i.
 func (a *App) InputFlag(cmd *cobra.Command, help string) {
 	cmd.Flags().StringVarP(&a.Input, "input", "i", "", help)
 	_ = cmd.RegisterFlagCompletionFunc("input", cobra.FixedCompletions(InputForms,
@@ -56,13 +56,13 @@ var Levels = map[string]engine.Durability{"": engine.DefaultDurability, "sync": 
 // Level returns the durability that --durability names.
 func (a *App) Level() engine.Durability { return Levels[a.Durability] }
 
-// elsewhere says of flags that only some commands have what they are about.
+// elsewhere explains flags that only some commands have.
 var elsewhere = map[string]string{
-	"input":      "-i is about keys and values that stand on the command line, or in plain lines",
+	"input":      "-i is about keys and values on the command line, or in plain lines",
 	"durability": "--durability is about writes to a database",
 }
 
-// BytesOf returns the bytes that an argument stands for, as --input says.
+// BytesOf returns the bytes that an argument denotes in the form of --input.
 func (a *App) BytesOf(what, text string) ([]byte, error) {
 	b, err := a.ReadForm(text)
 	var bad *formError
@@ -72,13 +72,12 @@ func (a *App) BytesOf(what, text string) ([]byte, error) {
 	return b, err
 }
 
-// formError says that a text is not of the form that --input names.
+// formError reports that a text is not of the form that --input names.
 type formError struct{ text, hint string }
 
 func (e *formError) Error() string { return e.text }
 
-// ReadForm returns the bytes that a text in the form of --input stands for. The error is a
-// *formError.
+// ReadForm returns the bytes that a text in the form of --input denotes. The error is a *formError.
 func (a *App) ReadForm(text string) (b []byte, err error) {
 	hint := fmt.Sprintf("-i %s applies to all keys and values of the command", a.Input)
 	switch a.Input {

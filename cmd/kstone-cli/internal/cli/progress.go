@@ -49,7 +49,7 @@ func (a *App) Gauge(doing string) (set func(done, total int64), stop func()) {
 }
 
 // Followed returns values while a bar shows how many of about total have come. Why not on a
-// terminal that shows the values, too: the bar would stand among them.
+// terminal that shows the values, too: the bar would appear among them.
 func Followed[T any](a *App, doing string, total int64, values iter.Seq2[T, error],
 ) iter.Seq2[T, error] {
 	if !a.ErrTTY {
@@ -73,8 +73,8 @@ func Followed[T any](a *App, doing string, total int64, values iter.Seq2[T, erro
 // patience is how long a command may be silent on a terminal.
 const patience = time.Second
 
-// Patient returns the output, and a function for the end of what is written. As long as nothing
-// is written to a terminal, a bar says what the program is doing; if the output is no terminal, to
+// Patient returns the output, and a function for the end of what is written. As long as nothing is
+// written to a terminal, a bar says what the program is doing; if the output is not a terminal, to
 // the end.
 func (a *App) Patient(work Work) (out io.Writer, done func()) {
 	if !a.ErrTTY {

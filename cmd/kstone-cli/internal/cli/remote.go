@@ -25,8 +25,8 @@ func IsURL(name string) bool {
 
 // engineOnly is the error of a command that cannot do without the engine.
 func engineOnly(name string) error {
-	return Usage("%s is no directory, and only a database in a directory has items by key, files "+
-		"and stripes", Shown(name)).WithHint("a URL is taken by sql, table, index, " +
+	return Usage("%s is not a directory, and only a database in a directory has items by key, "+
+		"files and stripes", Shown(name)).WithHint("a URL is taken by sql, table, index, " +
 		"import --table, export --table, copy and shell")
 }
 
@@ -87,7 +87,7 @@ func (d *Database) ShortName() string {
 	return scheme + ":" + strings.Trim(path.Base("/"+rest), "/")
 }
 
-// storeHint says what to do about errors of stores on other machines.
+// storeHint returns what to do about errors of stores on other machines.
 func storeHint(err error) string {
 	switch {
 	case errors.Is(err, store.ErrUnknown):

@@ -28,7 +28,7 @@ type Tables struct {
 	done func()
 }
 
-// shellTxAge is how long a transaction stays open that is typed: whoever has gone away keeps no old
+// shellTxAge bounds the age of a transaction at a prompt: an unattended session keeps no old
 // versions.
 const shellTxAge = time.Hour
 

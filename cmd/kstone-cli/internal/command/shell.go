@@ -29,11 +29,11 @@ func shellCommand(a *cli.App) *cobra.Command {
 that is no terminal. The commands are those of kstone-cli without the name of the
 database; .help lists them. Without DB the database lives in memory.
 
-Words are separated by spaces. 'Single quotes' take everything as it stands, "double
+Words are separated by spaces. 'Single quotes' take everything literally, "double
 quotes" know the escapes \n, \x00, \u00e9. Statements of the query language (see help
 sql) are typed as they are and end with a semicolon, perhaps some lines later.
 
-Lines that begin with a blank are kept out of the history, which is in the file that
+Lines that begin with a space are kept out of the history, which is in the file that
 KSTONE_HISTORY names, or else in the user's state directory.
 
 A script goes on after an error; the exit code is that of the first one. An error after

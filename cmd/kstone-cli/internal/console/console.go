@@ -41,9 +41,9 @@ report shows, live metrics, tables and items, statements with their plans, and a
 about indexes. Ctrl-C ends it.
 
 The database is opened read-only, also beside a process that writes to it; --write opens
-it for writing and allows statements that change it. Whoever has the address with its
-token may look, on this machine only: another address than 127.0.0.1, [::1] or localhost
-needs --allow-remote, and everybody on the network can read what is sent.`,
+it for writing and allows statements that change it. The address with its token gives
+access, on this machine only: another address than 127.0.0.1, [::1] or localhost needs
+--allow-remote, and what is sent can be read on the network.`,
 		Example: `  kstone-cli console cities.db
   kstone-cli console cities.db --addr 127.0.0.1:8017 --write`,
 		Args: a.Arguments(0, 0),
@@ -72,15 +72,15 @@ needs --allow-remote, and everybody on the network can read what is sent.`,
 	return cmd
 }
 
-// check refuses what is no loopback address, unless it is allowed.
+// check refuses other addresses than loopback ones, unless they are allowed.
 func (f *flags) check() error {
 	host, _, err := net.SplitHostPort(f.addr)
 	switch {
 	case err != nil:
-		return cli.Usage("console: --addr %s is no address", f.addr).
+		return cli.Usage("console: --addr %s is not an address", f.addr).
 			WithHint("write HOST:PORT, as 127.0.0.1:8017, or 127.0.0.1:0 for a free port")
 	case f.queryTime <= 0:
-		return cli.Usage("console: --query-time %s is no time", f.queryTime)
+		return cli.Usage("console: --query-time %s is not above zero", f.queryTime)
 	case !f.remote && !loopback(host):
 		return cli.Usage("console: others can reach --addr %s", f.addr).
 			WithHint("127.0.0.1:0 listens on this machine only; --allow-remote listens there")

@@ -21,7 +21,7 @@ const (
 	fade, leastHot = 0.7, 0.5
 )
 
-// frame is what is remembered from one sample to the next.
+// frame holds what one sample needs of those before.
 type frame struct {
 	partitions map[hotKey]float64
 	stripes    [256]float64

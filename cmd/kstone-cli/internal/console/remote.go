@@ -78,7 +78,7 @@ func fromConsole(u *url.URL) (sampler, error) {
 			return nil, fmt.Errorf("console at %s: %s", u.Host, answer.Status)
 		}
 		if err := json.Unmarshal(body, s); err != nil {
-			return nil, fmt.Errorf("%s is no console: %w", u.Host, err)
+			return nil, fmt.Errorf("%s is not a console: %w", u.Host, err)
 		}
 		return s, nil
 	}, nil

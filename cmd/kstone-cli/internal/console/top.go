@@ -36,7 +36,7 @@ that has it open: commits, changes and files are seen, but not what that process
 and waits for. Hot partitions are those with the most changed items, and those that
 the process reads most, by a sample of one read in 256.
 
-With --once, or if the output is no terminal, one sample is written, of one interval.`,
+With --once, or if the output is not a terminal, one sample of one interval is written.`,
 		Example: `  kstone-cli top cities.db --once
   kstone-cli top http://127.0.0.1:8017/?token=…`,
 		Args: cli.Words(1, 1),
@@ -111,8 +111,8 @@ const (
 	eraseBelow  = "\x1b[J"
 )
 
-// watch shows sample after sample until a key or a signal ends it. What is on the terminal before
-// is there again after it.
+// watch shows sample after sample until a key or a signal ends it. It restores the content of the
+// terminal.
 func watch(ctx context.Context, a *cli.App, take sampler, interval time.Duration) (err error) {
 	in := int(os.Stdin.Fd())
 	state, err := term.MakeRaw(in)

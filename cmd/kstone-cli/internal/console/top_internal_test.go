@@ -73,8 +73,8 @@ func TestFromConsole(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	for path, want := range map[string]string{"/db/": "", "/moved/": "302", "/text/": "no console",
-		"/": "the token is not that"} {
+	for path, want := range map[string]string{"/db/": "", "/moved/": "302",
+		"/text/": "not a console", "/": "the token is not that"} {
 		address, _ := consoleAddress(server.URL + path + "?token=t0")
 		take, err := fromConsole(address)
 		if err != nil {

@@ -210,7 +210,7 @@ the digits are ignored.`,
 		if len(f.Fields) == 0 && !flags.Changed("layout") && f.Shard == "" && f.Delimiter == "" {
 			readings := keyform.Guess(key)
 			if len(readings) == 0 {
-				err := errors.New("the key is of no layout that needs no description")
+				err := errors.New("the key fits none of the layouts that need no --fields")
 				return cli.Advise(err, "describe it with --layout and --fields")
 			}
 			return printReadings(a, key, readings)
@@ -280,7 +280,7 @@ func keyOfHex(cmd *cobra.Command, args []string) ([]byte, error) {
 		}
 		v := strings.IndexRune("0123456789abcdef", r|0x20)
 		if r >= utf8.RuneSelf || v < 0 || r < '0' {
-			return nil, cli.Usage("%s: character %d, %q, is no hexadecimal digit", cmd.Name(),
+			return nil, cli.Usage("%s: character %d, %q, is not a hexadecimal digit", cmd.Name(),
 				utf8.RuneCountInString(text[:i])+1, r)
 		}
 		if digits++; digits%2 == 1 {
@@ -290,7 +290,7 @@ func keyOfHex(cmd *cobra.Command, args []string) ([]byte, error) {
 		}
 	}
 	if digits%2 == 1 {
-		return nil, cli.Usage("%s: %d hexadecimal digits; the last one has no partner", cmd.Name(),
+		return nil, cli.Usage("%s: %d hexadecimal digits, an odd number", cmd.Name(),
 			digits)
 	}
 	return key, nil

@@ -48,7 +48,7 @@ func (k *keyInput) register(a *cli.App, cmd *cobra.Command) {
 	a.InputFlag(cmd, "`FORM` of plain lines: text (default), escaped (\\x00, \\n), hex or base64")
 	flags := cmd.Flags()
 	flags.StringSliceVar(&k.PK, "key", nil,
-		"`FIELDS` of the key, in this order; the type of one stands after a\n"+
+		"`FIELDS` of the key, in this order; a type follows its field after a\n"+
 			"colon, as in --key user,at:time-ms")
 	flags.StringVar(&k.Format, "format", "",
 		"`FORMAT`: jsonl, csv or lines; default: from the name of the file,\n"+
@@ -113,7 +113,7 @@ func formatOf(file string, fields bool) string {
 	return "lines"
 }
 
-// database returns one that an intake of keys can have: without items.
+// database returns an empty database for an intake of keys.
 func (k *keyInput) database() *cli.Database { return &cli.Database{Schema: k.schema} }
 
 // singleKey returns an error for an item with a sort key, which a record can hold whole.
@@ -134,8 +134,8 @@ func segmentError(err error) error {
 	case errors.Is(err, engine.ErrVersion):
 		return err
 	case errors.Is(err, engine.ErrCorrupt):
-		return cli.Advise(err, "build a damaged segment again from its keys; a file of keys stands"+
-			" after the segments")
+		return cli.Advise(err, "build a damaged segment again from its keys; the file of keys"+
+			" comes after the segments")
 	case errors.Is(err, os.ErrNotExist):
 		return cli.Advise(err, "check the name; kstone-cli segment build makes a segment")
 	case errors.Is(err, keyset.ErrSeed):

@@ -29,7 +29,7 @@ type segmentAsker struct {
 	app    *cli.App
 	input  keyInput
 	known  bool // print the known keys instead of the new ones
-	count  bool // print nothing but how many
+	count  bool // print their number only
 	approx bool
 	stats  bool
 
@@ -90,7 +90,7 @@ of blocks within 256 MiB.`,
 	flags := cmd.Flags()
 	s.input.register(a, cmd)
 	flags.BoolVar(&s.known, "known", false, "print the known keys instead of the new ones")
-	flags.BoolVar(&s.count, "count", false, "print how many they are, and no keys")
+	flags.BoolVar(&s.count, "count", false, "print their number instead of the keys")
 	flags.BoolVar(&s.approx, "approximate", false, "ask the filters only, although keys are stored")
 	flags.BoolVar(&s.stats, "stats", false, "print what the answers took")
 	a.OutputFlag(cmd, "`FORMAT`: json prints the summary as JSON, and no keys", "json")

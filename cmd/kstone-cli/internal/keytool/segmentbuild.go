@@ -28,7 +28,7 @@ type segmentBuilder struct {
 
 	builder *keyset.SegmentBuilder
 	held    int64 // estimated bytes of memory
-	long    bool  // a key has not eight bytes
+	long    bool  // some key does not have eight bytes
 	keyLen  int64 // sum of the lengths of keys
 	sum     segmentSummary
 }

@@ -40,7 +40,7 @@ filters and its size. Header and zone maps are checked; --verify reads the
 filters and the stored keys, too, and checks them. Damage is reported with file
 and offset, and exit code 5.
 
-Keys are shown in the form of -i; without it bytes that are no text are escapes.`,
+Keys are shown in the form of -i; without it bytes that are not text are escapes.`,
 		Example: `  kstone-cli segment info *.seg
   kstone-cli segment info seen.seg --verify -o json`,
 		Args: cli.Words(1, -1),

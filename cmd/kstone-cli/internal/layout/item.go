@@ -167,7 +167,7 @@ func readExpiry(text []byte) (int64, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, string(b))
 	if err != nil || t.UnixMilli() <= 0 {
-		return 0, fmt.Errorf("%q is no time in RFC 3339 form after 1970", b)
+		return 0, fmt.Errorf("%q is not a time in RFC 3339 form after 1970", b)
 	}
 	if t.Year() > maxExpiryYear {
 		return 0, fmt.Errorf("the item expires after the year %d, which is not possible",

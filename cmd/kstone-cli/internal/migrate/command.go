@@ -71,8 +71,8 @@ func Command(a *cli.App) *cobra.Command {
 	a.SetFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !f.dry && cli.IsURL(args[2]) && args[0] != "sqlite" {
-			return cli.Usage("migrate: %s is no directory, and only a directory has items by key",
-				cli.Shown(args[2]))
+			return cli.Usage("migrate: %s is not a directory, and only a directory has items by "+
+				"key", cli.Shown(args[2]))
 		}
 		return open(args[0], args[1], func(p Pairs, t Tables) error {
 			to := append(args, "")[2]

@@ -78,7 +78,7 @@ type pairCopy struct {
 
 	bar     *meter.Meter
 	total   int64 // pairs, as far as it is known
-	now     int64 // in Unix milliseconds, when this began: what has expired is no pair
+	now     int64 // in Unix milliseconds, when this began: expired pairs are left out
 	fresh   bool  // the database had no items
 	read    bulk.Checksum
 	written int64

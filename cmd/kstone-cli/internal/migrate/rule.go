@@ -12,9 +12,9 @@ import (
 	"github.com/kstonedb/kstone/engine"
 )
 
-// rule says which key of a database a pair gets. Different pairs get different keys, whatever the
-// rule: a bucket's path never has the two slashes that follow it, and a key that does not divide
-// into two parts that are not empty is a PK as a whole.
+// rule chooses the key of a pair. Different pairs get different keys, whatever the rule: a bucket's
+// path never has the two slashes that follow it, and a key that does not divide into two parts that
+// are not empty is a PK as a whole.
 type rule struct {
 	name string
 	text string // for people

@@ -70,7 +70,7 @@ type Tables interface {
 	Close() error
 }
 
-// RowError says why a row is not carried over.
+// RowError reports why a row is not carried over.
 type RowError struct{ Reason string }
 
 // Error implements error.

@@ -32,7 +32,7 @@ func openBbolt(path string) (migrate.Pairs, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("a file of bbolt is no directory")
+		return nil, fmt.Errorf("a file of bbolt is not a directory")
 	}
 	db, err := bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true, Timeout: lockTime})
 	switch {
