@@ -12,7 +12,7 @@ import (
 //
 //	find docs -name '*.md' ! -name promises.md -exec cat {} + |
 //		sed '/^<!-- measurements/,/^<!-- end of measurements/d' | wc -w
-const maxDocWords = 50_300
+const maxDocWords = 50_000
 
 const (
 	generatedBegin = "<!-- measurements"
