@@ -55,9 +55,9 @@ func (f *ImportFlags) RegisterLines(flags *pflag.FlagSet) {
 }
 
 const importHelp = `Write the records of a file (- for standard input) as items: a JSON object
-a line, one array of objects, or CSV with the names of the columns in the first line. Files
-compressed with gzip or zstd are recognised by their content. The database is created if
-there is none.
+a line, one array of objects, or CSV with the names of the columns in the first line.
+Files compressed with gzip or zstd are recognised by their content. The database is
+created if there is none.
 
 --pk and --sk name the fields that make up the keys; the other fields become the value,
 a JSON object. Several fields are encoded so that they sort one after the other; give
