@@ -48,7 +48,7 @@ func (w *world) alone(s step) error {
 			}
 		}
 	}
-	if !refusal(err) {
+	if !refusal(err) && !(w.noTx && errors.Is(err, errors.ErrUnsupported)) {
 		return err
 	}
 	w.counts.refused++

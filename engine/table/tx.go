@@ -50,13 +50,8 @@ func (db *DB) Begin(ctx context.Context, o *TxOptions) (*Tx, error) {
 	return out, nil
 }
 
-// transacts reports whether the store has transactions.
-func (db *DB) transacts() bool {
-	_, ok := db.store.(store.Transactor)
-	return ok
-}
-
-var errNoTransactions = fmt.Errorf("table: transactions of this store: %w", errors.ErrUnsupported)
+var errNoTransactions = fmt.Errorf("table: the store has no transactions that read and then "+
+	"write: %w; read the rows first, and change them by their keys", errors.ErrUnsupported)
 
 // Commit writes what the transaction has written, all of it or, with an error, nothing. The
 // error matches ErrConflict if something that was read has changed. The transaction has ended

@@ -104,7 +104,7 @@ func (t *Table) where(ctx context.Context, where expr.Expr, found []expr.Expr, a
 	if t.tx != nil {
 		return s.inTx(ctx)
 	}
-	if (len(found) > 0 || hasSubquery(where)) && t.snap == nil && t.db.transacts() {
+	if (len(found) > 0 || hasSubquery(where)) && t.snap == nil {
 		// What the subqueries read must be the same when the rows are written.
 		n := 0
 		err := t.db.Update(ctx, func(tx *Tx) (err error) {
