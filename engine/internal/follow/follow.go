@@ -51,9 +51,9 @@ var ErrStale = errors.New("the writing process has removed what this reader need
 
 const (
 	// refreshEvery is the time between two looks at the log.
-	refreshEvery = 25 * time.Millisecond
+	refreshEvery = 20 * time.Millisecond
 	// syncAfter is how long commits wait for their writer to sync them.
-	syncAfter = 50 * time.Millisecond
+	syncAfter = 40 * time.Millisecond
 )
 
 // Env is all that a follower may touch of a database. It does not change after Start.
