@@ -36,7 +36,9 @@ func TestUniqueIsExactAmongGoroutines(t *testing.T) {
 				if g%2 == 0 {
 					err = insert(people)
 				} else {
-					err = db.Update(ctx, func(tx *table.Tx) error { return insert(people.In(tx)) })
+					err = updating(db, func(in func(*table.Table) *table.Table) error {
+						return insert(in(people))
+					})
 				}
 				switch {
 				case err == nil:

@@ -55,6 +55,25 @@ func openOn(t testing.TB, engineOptions engine.Options, o *table.Options) *table
 	return db
 }
 
+// transacts reports whether the store has transactions that read and then write.
+func transacts(db *table.DB) bool {
+	tx, err := db.Begin(ctx, nil)
+	if err == nil {
+		tx.Rollback()
+	}
+	return !errors.Is(err, errors.ErrUnsupported)
+}
+
+// updating runs fn in a transaction if the store has them: in returns a table as it is there.
+func updating(db *table.DB, fn func(in func(*table.Table) *table.Table) error) error {
+	if !transacts(db) {
+		return fn(func(t *table.Table) *table.Table { return t })
+	}
+	return db.Update(ctx, func(tx *table.Tx) error {
+		return fn(func(t *table.Table) *table.Table { return t.In(tx) })
+	})
+}
+
 // openOther opens an empty database of the other storage.
 func openOther(t testing.TB, clock func() time.Time, o *table.Options) *table.DB {
 	t.Helper()

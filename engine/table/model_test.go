@@ -129,7 +129,7 @@ func (r *modelRun) change(phase int) {
 func (r *modelRun) step() {
 	do := []func(*table.Table) error{r.insert, r.insert, r.insertMany, r.put, r.putMany,
 		r.update, r.update, r.remove, r.get, r.updateWhere, r.deleteWhere}[r.rng.IntN(11)]
-	if r.rng.IntN(3) > 0 {
+	if r.rng.IntN(3) > 0 || !transacts(r.db) {
 		r.must(do(r.tab))
 		return
 	}

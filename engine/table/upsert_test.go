@@ -41,8 +41,8 @@ func TestUpsertTellsNewFromReplaced(t *testing.T) {
 		if got := upsert(tab, 4, 3, 2); got != (table.Upserted{New: 1, Replaced: 2}) {
 			t.Errorf("%s: %+v", tab.Name(), got)
 		}
-		err := db.Update(ctx, func(tx *table.Tx) error {
-			if got := upsert(tab.In(tx), 5, 4, 5); got != (table.Upserted{New: 1, Replaced: 2}) {
+		err := updating(db, func(in func(*table.Table) *table.Table) error {
+			if got := upsert(in(tab), 5, 4, 5); got != (table.Upserted{New: 1, Replaced: 2}) {
 				t.Errorf("%s: %+v", tab.Name(), got)
 			}
 			return nil
