@@ -2,10 +2,15 @@ package shell
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"strings"
 	"unicode/utf8"
 
+	"github.com/mattn/go-runewidth"
 	"github.com/reeflective/readline"
+	"golang.org/x/term"
 )
 
 // ErrAborted is returned by Editor.Read for input that Ctrl-C has dropped.
@@ -40,7 +45,7 @@ func NewEditor(o EditorOptions) *Editor {
 	rl := readline.NewShell()
 	// Why these: a menu below the line comes first, then Tab walks through it; the cursor has
 	// the shape that the user's terminal gives it; a terminal that does not report where the
-	// cursor is would stop the shell.
+	// cursor is would stop the shell (see roomBelow).
 	for name, value := range map[string]any{
 		"menu-complete-display-prefix": true, "multiline-column": false,
 		"completion-ignore-case": true, "cursor-emacs": "default",
@@ -49,7 +54,10 @@ func NewEditor(o EditorOptions) *Editor {
 		_ = rl.Config.Set(name, value)
 	}
 	externalEdit(rl)
-	rl.Prompt.Primary(o.Prompt)
+	rl.Prompt.Primary(func() string {
+		prompt := o.Prompt()
+		return roomBelow(prompt, string(*rl.Line())) + prompt
+	})
 	rl.Prompt.Secondary(func() string { return "..> " })
 	rl.History.Delete()
 	rl.History.Add("history", &source{History: o.History, lines: o.History.Lines()})
@@ -78,6 +86,27 @@ func NewEditor(o EditorOptions) *Editor {
 		return all
 	}
 	return &Editor{rl}
+}
+
+// roomBelow returns what makes a terminal scroll until the rows of a text and one more are below
+// the cursor, which stays at the prompt. Why: the line editor clears the row below a text, and
+// where there is no such row it draws the prompt over the last line of a result. It could ask the
+// terminal where the cursor is, but keys that are typed before the answer may be lost then.
+func roomBelow(prompt, text string) string {
+	cols, rows, err := term.GetSize(int(os.Stderr.Fd()))
+	if err != nil || cols <= 0 {
+		return ""
+	}
+	indent, n := runewidth.StringWidth(prompt), 1
+	for i, line := range strings.Split(strings.ReplaceAll(text, "\t", "     "), "\n") {
+		n += (indent + runewidth.StringWidth(line)) / cols
+		if i > 0 {
+			n++
+		}
+	}
+	const down, up = "\x1bD", "\x1b[%dA" // the first scrolls
+	n = min(n, rows-1)
+	return strings.Repeat(down, n) + fmt.Sprintf(up, n)
 }
 
 // Read returns the next text that the user ends with Enter. It returns io.EOF for Ctrl-D and
