@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -42,13 +41,13 @@ those.`,
 	a.ToFlag(cmd, &to)
 	cmd.RunE = a.OnTables(cli.ReadOnly, func(ctx context.Context, t *cli.Tables,
 		args []string) error {
-		return a.Into(to, func() error { return dump(ctx, t, a.Out, args) })
+		return a.Into(to, func() error { return dump(ctx, a, t, args) })
 	})
 	return cmd
 }
 
 // dump writes the statements that make tables, of all if no names are given.
-func dump(ctx context.Context, t *cli.Tables, to io.Writer, names []string) error {
+func dump(ctx context.Context, a *cli.App, t *cli.Tables, names []string) error {
 	var found []*table.Table
 	var views []string
 	for _, name := range names {
@@ -65,9 +64,9 @@ func dump(ctx context.Context, t *cli.Tables, to io.Writer, names []string) erro
 	if len(names) == 0 {
 		found = t.Tables()
 	}
-	out := bufio.NewWriterSize(to, 64<<10)
+	out := bufio.NewWriterSize(a.Out, 64<<10)
 	for _, one := range found {
-		if err := dumpTable(ctx, t, out, one); err != nil {
+		if err := dumpTable(ctx, a, t, out, one); err != nil {
 			return err
 		}
 	}
@@ -85,7 +84,8 @@ func dump(ctx context.Context, t *cli.Tables, to io.Writer, names []string) erro
 
 // dumpTable writes a table: its definition, its rows, and then its indexes, which are built
 // faster at once than row by row.
-func dumpTable(ctx context.Context, t *cli.Tables, out *bufio.Writer, one *table.Table) error {
+func dumpTable(ctx context.Context, a *cli.App, t *cli.Tables, out *bufio.Writer,
+	one *table.Table) error {
 	text, err := sql.Definition(one.Schema())
 	if err != nil {
 		return cli.Advise(err, "table describe -o json prints its definition, and export --table"+
@@ -107,14 +107,15 @@ func dumpTable(ctx context.Context, t *cli.Tables, out *bufio.Writer, one *table
 			return err
 		}
 	}
-	if err := dumpInserts(ctx, t, out, one); err != nil {
+	if err := dumpInserts(ctx, a, t, out, one); err != nil {
 		return err
 	}
 	_, err = out.WriteString(text[indexes:])
 	return err
 }
 
-func dumpInserts(ctx context.Context, t *cli.Tables, out *bufio.Writer, one *table.Table) error {
+func dumpInserts(ctx context.Context, a *cli.App, t *cli.Tables, out *bufio.Writer,
+	one *table.Table) error {
 	name := cli.QuoteName(one.Name())
 	rows, err := t.SQL.Query(ctx, "SELECT * FROM "+name)
 	if err != nil {
@@ -131,7 +132,7 @@ func dumpInserts(ctx context.Context, t *cli.Tables, out *bufio.Writer, one *tab
 		text, n = text[:0], 0
 		return err
 	}
-	for row, err := range rows.All() {
+	for row, err := range a.FollowedRows("dumping "+one.Name(), one, rows.All()) {
 		if err != nil {
 			return err
 		}

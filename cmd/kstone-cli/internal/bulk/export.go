@@ -160,9 +160,7 @@ func exportTable(ctx context.Context, a *cli.App, t *cli.Tables, name string) er
 		return err
 	}
 	result := cli.ResultOf(rows)
-	if stats := found.Stats(); stats != nil && !a.OutTTY {
-		result.Rows = cli.Followed(a, "exporting", int64(stats.Rows), result.Rows)
-	}
+	result.Rows = a.FollowedRows("exporting", found, result.Rows)
 	n, err := present.WriteRows(a.Out, result, a.Options(nil, true))
 	if err != nil {
 		return err

@@ -229,7 +229,9 @@ func TestExportDumpAndImportMakeTheSameTable(t *testing.T) {
 		}
 		want := contents(r, all, "t'")
 		var text bytes.Buffer
-		if err := dump(ctx, all, &text, []string{"t'"}); err != nil {
+		b := *a
+		b.Out = &text
+		if err := dump(ctx, &b, all, []string{"t'"}); err != nil {
 			r.Fatal(err)
 		}
 		run(r, `DROP TABLE "t'"`)

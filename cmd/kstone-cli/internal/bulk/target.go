@@ -98,7 +98,11 @@ func (t *Target) create(ctx context.Context, definition string) error {
 // each reads a table, adds its rows to a checksum, and calls f with the values of each.
 func (t *Target) each(ctx context.Context, r table.Reader, from *table.Table, doing string,
 	sum *Checksum, f func([]expr.Value) error) error {
-	bar := meter.New(t.app.Err, t.app.ErrTTY, -1, doing+" "+from.Name())
+	total := int64(-1)
+	if stats := from.Stats(); stats != nil {
+		total = int64(stats.Rows)
+	}
+	bar := meter.New(t.app.Err, t.app.ErrTTY, total, doing+" "+from.Name())
 	defer bar.Done()
 	rows, err := r.Query(ctx, &plan.Select{From: []plan.Source{{Table: from.Schema()}}})
 	if err != nil {

@@ -123,6 +123,19 @@ func (d *Database) Close() error {
 	return errors.Join(err, d.DB.Close())
 }
 
+// Retained returns an error if the database has the setting without which there are no changes to
+// read.
+func (d *Database) Retained() error {
+	for _, s := range d.Settings() {
+		if s.Name == "retain-bytes" && s.Value == "none" {
+			return Usage("%s retains no log: the changes so far are gone", d.Path).WithHint(
+				"%s settings %s %s=64MiB retain-age=24h retains those from now on", Program, d.Path,
+				s.Name)
+		}
+	}
+	return nil
+}
+
 // Mode says how a command opens the database.
 type Mode uint8
 
@@ -161,7 +174,13 @@ func (a *App) with(path string, m Mode, o *engine.Options, fn func(*Database) er
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.Close()) }()
+	defer func() {
+		// Why not after Ctrl-C: Close may flush for a second. The program ends now, and what was
+		// written is in the log, as after a kill.
+		if m == ReadOnly || d.remote != nil || !errors.Is(err, context.Canceled) {
+			err = errors.Join(err, d.Close())
+		}
+	}()
 	return fn(d)
 }
 

@@ -123,8 +123,11 @@ func message(err error) (text, hint string) {
 	switch {
 	case errors.As(err, &u):
 		return text, u.hint
-	case errors.Is(err, context.Canceled) && !errors.As(err, &a):
-		return "interrupted", ""
+	case errors.Is(err, context.Canceled):
+		if errors.As(err, &a) {
+			hint = a.hint
+		}
+		return "interrupted", hint
 	case errors.As(err, &n):
 		return n.Text, n.Hint
 	case errors.As(err, &a):

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/table"
 )
 
 // Work is what a command does that takes a while. Done, if not nil, returns how much is done of the
@@ -68,6 +70,16 @@ func Followed[T any](a *App, doing string, total int64, values iter.Seq2[T, erro
 			}
 		}
 	}
+}
+
+// FollowedRows is Followed for the rows of a table, unless they go to a terminal.
+func (a *App) FollowedRows(doing string, of *table.Table, rows iter.Seq2[[]expr.Value, error],
+) iter.Seq2[[]expr.Value, error] {
+	stats := of.Stats()
+	if stats == nil || a.OutTTY {
+		return rows
+	}
+	return Followed(a, doing, int64(stats.Rows), rows)
 }
 
 // patience is how long a command may be silent on a terminal.

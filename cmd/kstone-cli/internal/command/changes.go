@@ -100,6 +100,9 @@ database open then.`,
 
 // run prints changes until there are no more, or ctx ends.
 func (f *changesFlags) run(ctx context.Context, a *cli.App, d *cli.Database) error {
+	if err := d.Retained(); err != nil {
+		return err
+	}
 	if len(f.tables) > 0 {
 		t, err := a.OpenTables(ctx, d)
 		for i := 0; err == nil && i < len(f.tables); i++ {

@@ -3,11 +3,13 @@ package command
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/figure"
 	"github.com/kstonedb/kstone/internal/overview"
 )
 
@@ -80,9 +82,22 @@ func countRows(ctx context.Context, a *cli.App, t *cli.Tables, f *countFlags) er
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(a.Out, row[0])
+		n, _ := row[0].AsInt()
+		if err := printCount(a, n); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// printCount prints a number, with commas for people only.
+func printCount(a *cli.App, n int64) error {
+	text := strconv.FormatInt(n, 10)
+	if a.OutTTY {
+		text = figure.Count(n)
+	}
+	_, err := fmt.Fprintln(a.Out, text)
+	return err
 }
 
 // count counts items, and apart from them what belongs to tables, by its owner.
@@ -130,7 +145,7 @@ func count(ctx context.Context, a *cli.App, d *cli.Database, args []string, f *c
 			}
 		}
 	}
-	if _, err = fmt.Fprintln(a.Out, n); err != nil {
+	if err := printCount(a, n); err != nil {
 		return err
 	}
 	condition.note(a.Err)

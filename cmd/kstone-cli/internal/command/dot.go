@@ -23,7 +23,7 @@ var dotCommands = []struct{ name, args, help string }{
 	{".dump", "[TABLE…]", "write tables as statements (the command dump)"},
 	{".read", "FILE", "run the commands in a file"},
 	{".once", "FILE | '|' COMMAND", "write the next result to a file, or to a program"},
-	{".output", "FILE | '|' COMMAND | -", "write results to a file or program; - ends that"},
+	{".output", "[FILE | '|' COMMAND]", "write results to a file or program; alone it ends that"},
 	{".mode", "[FORMAT | auto]", "how items and rows are shown from now on (also .format)"},
 	{".headers", "[on|off]", "show the names of columns above tables"},
 	{".maxrows", "[N | all]", "how many rows of a long list are shown"},
@@ -76,7 +76,7 @@ func (s *session) dot(name string, args []string) error {
 	switch name {
 	case ".exit":
 		if len(args) > 0 {
-			return cli.Usage("%s takes no argument", name)
+			return cli.Usage("%s and .quit take no argument", name)
 		}
 		s.left = true
 	case ".help":
@@ -87,6 +87,11 @@ func (s *session) dot(name string, args []string) error {
 		return s.setOutput(arg, name == ".once")
 	case ".read":
 		return s.read(arg)
+	case ".import":
+		if len(args) == 0 {
+			return cli.Usage("name a file of records").WithHint("usage: .import FILE [TABLE]")
+		}
+		return unknownDot(name)
 	case ".keys":
 		return s.showKeys()
 	case ".clear":

@@ -69,14 +69,14 @@ func (s *session) pipe(line string, shown bool) (*output, error) {
 	return &output{WriteCloser: in, program: cmd, shown: shown}, cmd.Start()
 }
 
-// setOutput sends results to a file, to a program after "|", or with "-" to the terminal again.
+// setOutput sends results to a file, to a program after "|", or with nothing or "-" to the terminal
+// again.
 func (s *session) setOutput(name string, once bool) error {
-	if name == "" {
-		return cli.Usage("name a file, or | and a program").
-			WithHint(".output - writes to the terminal again")
+	if name == "" && once {
+		return cli.Usage("name a file, or | and a program")
 	}
 	s.closeOutput()
-	if name == "-" {
+	if name == "" || name == "-" {
 		return nil
 	}
 	var err error

@@ -243,8 +243,8 @@ func (s *session) banner() {
 	} else {
 		about := "empty"
 		if m.Total.Records > 0 {
-			about = fmt.Sprintf("%s in %d stripes", figure.Plural(int64(m.Total.Records),
-				"record"), m.StripesUsed)
+			about = fmt.Sprintf("%s in %d stripes%s", figure.Plural(int64(m.Total.Records),
+				"record"), m.StripesUsed, s.tablesText())
 		}
 		if s.db.Schema != nil {
 			about += ", keys " + strings.Join(s.db.Schema.PKFields(), " / ")
@@ -255,6 +255,19 @@ func (s *session) banner() {
 		fmt.Fprintf(out, "%s: %s\n", s.db.Path, about)
 	}
 	fmt.Fprint(out, bannerHelp)
+}
+
+// tablesText says how many tables the records belong to, too.
+func (s *session) tablesText() string {
+	t, err := s.app.OpenTables(s.ctx, s.db)
+	if err != nil {
+		return "" // the first statement returns it
+	}
+	defer t.Done()
+	if names := t.Names(); len(names) > 0 {
+		return ", those of " + figure.Plural(int64(len(names)), "table") + " included"
+	}
+	return ""
 }
 
 const bannerHelp = ".help lists the commands, Tab completes, Ctrl-C stops a command, " +

@@ -201,9 +201,18 @@ func showRows(ctx context.Context, a *cli.App, stmt *sql.Stmt, args []any) error
 	return err
 }
 
+// rowVerbs are those of statements that change rows.
+var rowVerbs = []string{"INSERT", "UPDATE", "DELETE"}
+
 // change runs a statement that returns no rows, and says on standard error what it did.
 func change(ctx context.Context, a *cli.App, stmt *sql.Stmt, args []any) error {
+	done := func() {}
+	if parts, err := sql.Split(stmt.Text()); err == nil && slices.Contains(rowVerbs,
+		parts[0].Verb) { // others show their own progress
+		_, done = a.Patient(cli.Work{Doing: "running"})
+	}
 	result, err := stmt.Exec(ctx, args...)
+	done()
 	if err != nil {
 		return err
 	}

@@ -97,13 +97,18 @@ func meaning(s engine.Setting) string {
 	return s.Meaning + ": " + strings.Join(s.Values, ", ")
 }
 
-// settingsText writes what is in use as it is given to the command.
+// settingsText writes what was chosen as it is given to the command.
 func settingsText(all []engine.Setting) string {
 	var words []string
 	for _, s := range all {
-		words = append(words, s.Name+"="+s.Value)
+		if s.Chosen {
+			words = append(words, s.Name+"="+s.Value)
+		}
 	}
-	return strings.Join(words, " ")
+	if len(words) == 0 {
+		return "defaults"
+	}
+	return strings.Join(words, " ") + ", else defaults"
 }
 
 type settingJSON struct {

@@ -44,6 +44,9 @@ package engine/ship.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.Split(args)
 		run := func(d *cli.Database) error {
+			if err := d.Retained(); err != nil {
+				return err
+			}
 			return shipTo(cmd.Context(), a, d.DB, args[0], o, follow)
 		}
 		if follow {
