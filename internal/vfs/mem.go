@@ -346,15 +346,19 @@ func (m *MemFS) checkParentLocked(op, path string) error {
 // childrenLocked returns the sorted names directly in dir.
 func (m *MemFS) childrenLocked(dir string) []string {
 	names := []string{}
-	for path := range m.files {
-		if filepath.Dir(path) == dir {
-			names = append(names, filepath.Base(path))
+	add := func(path string) {
+		name := path[strings.LastIndexByte(path, filepath.Separator)+1:]
+		parent := path[:len(path)-len(name)]
+		if strings.HasPrefix(parent, dir) && len(parent) == len(dir)+1 ||
+			parent == "" && dir == "." || parent == dir {
+			names = append(names, name)
 		}
 	}
+	for path := range m.files {
+		add(path)
+	}
 	for path := range m.dirs {
-		if filepath.Dir(path) == dir {
-			names = append(names, filepath.Base(path))
-		}
+		add(path)
 	}
 	slices.Sort(names)
 	return names

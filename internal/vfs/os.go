@@ -115,15 +115,8 @@ func (f *osFile) Allocate(size int64) error {
 	return wrapOS(f.allocate(old, size))
 }
 
-func (f *osFile) Size() (int64, error) {
-	st, err := f.f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return st.Size(), nil
-}
-
-func (f *osFile) Links() (int, error) { return f.linksOS() }
+func (f *osFile) Size() (int64, error) { return f.sizeOS() }
+func (f *osFile) Links() (int, error)  { return f.linksOS() }
 
 // TryLock implements SharedFile.
 func (f *osFile) TryLock(off, n int64) (ok bool, err error) {

@@ -12,6 +12,9 @@ const (
 	ofdGetLock = 92
 )
 
+// noAccessTime is a flag that the system lacks.
+const noAccessTime = 0
+
 // sync writes the mappings back, then asks the drive to flush its cache: os.File's
 // Sync uses F_FULLFSYNC, a plain fsync stops at the drive.
 func (f *osFile) sync() error {
@@ -51,9 +54,15 @@ func (f *osFile) allocate(old, size int64) error {
 	return f.f.Truncate(size)
 }
 
-// linksOfFD returns the number of names of an open file.
-func linksOfFD(fd int) (int, error) {
+// statOS describes a file in an open directory, or the open file itself if the name is empty. It
+// does not follow a symbolic link.
+func statOS(fd int, name string) (fileStat, error) {
 	var st unix.Stat_t
-	err := unix.Fstat(fd, &st)
-	return int(st.Nlink), err
+	var err error
+	if name == "" {
+		err = unix.Fstat(fd, &st)
+	} else {
+		err = unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	return fileStat{uint32(st.Mode), st.Size, int(st.Nlink)}, err
 }

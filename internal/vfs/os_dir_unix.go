@@ -50,20 +50,22 @@ func (h *dirHandle) open(rel, name string, flag int) (*os.File, error) {
 	const always = unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	fd := -1
 	err := h.do(func(dir int) (err error) {
-		if fd, err = unix.Openat(dir, rel, flag|always, 0o666); err == nil || flag&os.O_EXCL != 0 {
+		fd, err = unix.Openat(dir, rel, flag|always|noAccessTime, 0o666)
+		if err == unix.EPERM { // that is for the owner alone
+			fd, err = unix.Openat(dir, rel, flag|always, 0o666)
+		}
+		if err == nil || flag&os.O_EXCL != 0 {
 			return err
 		}
-		var st unix.Stat_t
-		serr := unix.Fstatat(dir, rel, &st, unix.AT_SYMLINK_NOFOLLOW)
-		if serr == nil && !regular(&st) {
-			return &NotRegularError{name, fileType(&st)}
+		if st, serr := statOS(dir, rel); serr == nil && st.fileType() != 0 {
+			return &NotRegularError{name, st.fileType()}
 		}
 		return err
 	})
 	if err == nil && flag&os.O_EXCL == 0 {
-		var st unix.Stat_t
-		if err = unix.Fstat(fd, &st); err == nil && !regular(&st) {
-			err = &NotRegularError{name, fileType(&st)}
+		var st fileStat
+		if st, err = statOS(fd, ""); err == nil && st.fileType() != 0 {
+			err = &NotRegularError{name, st.fileType()}
 		}
 		if err != nil {
 			_ = unix.Close(fd)
@@ -79,10 +81,16 @@ func (h *dirHandle) open(rel, name string, flag int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-func regular(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFREG }
+// fileStat is what statOS returns.
+type fileStat struct {
+	mode  uint32
+	size  int64
+	links int
+}
 
-func fileType(st *unix.Stat_t) fs.FileMode {
-	switch st.Mode & unix.S_IFMT {
+// fileType returns the type of the file; it is 0 for a regular one.
+func (st *fileStat) fileType() fs.FileMode {
+	switch st.mode & unix.S_IFMT {
 	case unix.S_IFLNK:
 		return fs.ModeSymlink
 	case unix.S_IFIFO:
@@ -112,14 +120,15 @@ func (h *dirHandle) link(from string, other *dirHandle, to string) error {
 }
 
 func (h *dirHandle) stat(rel string) (Info, error) {
-	var st unix.Stat_t
-	err := h.do(func(dir int) error {
-		return unix.Fstatat(dir, rel, &st, unix.AT_SYMLINK_NOFOLLOW)
+	var st fileStat
+	err := h.do(func(dir int) (err error) {
+		st, err = statOS(dir, rel)
+		return err
 	})
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{SizeBytes: st.Size, IsDir: fileType(&st) == fs.ModeDir}, nil
+	return Info{SizeBytes: st.size, IsDir: st.fileType() == fs.ModeDir}, nil
 }
 
 // info describes the directory itself.
@@ -128,9 +137,12 @@ func (h *dirHandle) info() (fs.FileInfo, error) { return h.f.Stat() }
 // removed reports whether the directory is in no other directory any more, as far as the
 // file system says.
 func (h *dirHandle) removed() bool {
-	var st unix.Stat_t
-	err := h.do(func(dir int) error { return unix.Fstat(dir, &st) })
-	return err == nil && st.Nlink == 0
+	var st fileStat
+	err := h.do(func(dir int) (err error) {
+		st, err = statOS(dir, "")
+		return err
+	})
+	return err == nil && st.links == 0
 }
 
 // again opens the directory once more, by the descriptor.
@@ -173,11 +185,22 @@ func (h *dirHandle) tryLock(shared bool) (lock *os.File, held bool) {
 	return f, false
 }
 
-// linksOS returns the number of names of an open file.
-func (f *osFile) linksOS() (n int, err error) {
+// statOS describes the open file.
+func (f *osFile) statOS() (st fileStat, err error) {
 	err = f.control("stat", func(fd uintptr) (err error) {
-		n, err = linksOfFD(int(fd))
+		st, err = statOS(int(fd), "")
 		return err
 	})
-	return n, err
+	return st, err
+}
+
+func (f *osFile) sizeOS() (int64, error) {
+	st, err := f.statOS()
+	return st.size, err
+}
+
+// linksOS returns the number of names of the open file.
+func (f *osFile) linksOS() (int, error) {
+	st, err := f.statOS()
+	return st.links, err
 }

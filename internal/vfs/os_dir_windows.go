@@ -79,6 +79,14 @@ func (h *dirHandle) list() ([]string, error) {
 	return names, err
 }
 
+func (f *osFile) sizeOS() (int64, error) {
+	st, err := f.f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return st.Size(), nil
+}
+
 // linksOS returns the number of names of an open file.
 func (f *osFile) linksOS() (n int, err error) {
 	err = f.control("stat", func(fd uintptr) error {

@@ -13,6 +13,10 @@ const (
 	ofdGetLock = unix.F_OFD_GETLK
 )
 
+// noAccessTime is the flag of files whose access time stays. Why: each read after a write changes
+// it, so readers beside the writer would write the inode of its log again and again.
+const noAccessTime = unix.O_NOATIME
+
 // sync uses fdatasync: it covers the content, the size, and stores to mappings,
 // and leaves out only times.
 func (f *osFile) sync() error {
@@ -67,17 +71,19 @@ func (m *osMapping) Populate(off, n int64) error {
 	})
 }
 
-// linksOfFD returns the number of names of an open file. Why not fstat: since Linux 6.13 a
-// question for the times of a file makes the next store to it update them to the nanosecond,
-// and each sync write the inode. A put at Sync took a third longer for it. Sandboxes and
-// kernels before 4.11 refuse statx.
-func linksOfFD(fd int) (int, error) {
+// statOS describes a file in an open directory, or the open file itself if the name is empty. It
+// does not follow a symbolic link. Why not fstat: since Linux 6.13 a question for the times of a
+// file makes the next store to it update them to the nanosecond, and each sync write the inode. A
+// put at Sync took a third longer for it, also if another process asked. Sandboxes and kernels
+// before 4.11 refuse statx.
+func statOS(fd int, name string) (fileStat, error) {
+	const mask = unix.STATX_TYPE | unix.STATX_SIZE | unix.STATX_NLINK
 	var x unix.Statx_t
-	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_NLINK, &x)
+	err := unix.Statx(fd, name, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW, mask, &x)
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
 		var st unix.Stat_t
-		err = unix.Fstat(fd, &st)
-		return int(st.Nlink), err
+		err = unix.Fstatat(fd, name, &st, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW)
+		return fileStat{st.Mode, st.Size, int(st.Nlink)}, err
 	}
-	return int(x.Nlink), err
+	return fileStat{uint32(x.Mode), int64(x.Size), int(x.Nlink)}, err
 }

@@ -29,6 +29,7 @@ func tryLockOS(*os.File, bool) (bool, error) { return false, errNoFiles }
 func unlockOS(*os.File)                      {}
 func (f *osFile) sync() error                { return errNoFiles }
 func (f *osFile) allocate(_, _ int64) error  { return errNoFiles }
+func (f *osFile) sizeOS() (int64, error)     { return 0, errNoFiles }
 func (f *osFile) linksOS() (int, error)      { return 0, errNoFiles }
 
 func tryLockRangeOS(uintptr, int64, int64) (bool, error) { return false, errNoFiles }
