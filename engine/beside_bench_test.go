@@ -60,8 +60,10 @@ func writeBesideReaders(b *testing.B, level engine.Durability, readers int) {
 	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "µs-p50")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "µs-p99")
 	var behind []float64
+	var cpu time.Duration
 	for _, p := range all {
 		p.end(b, false)
+		cpu += p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
 		var p99 float64
 		_, err := fmt.Sscan(<-lines, &p99)
 		ok(b, err)
@@ -69,6 +71,7 @@ func writeBesideReaders(b *testing.B, level engine.Durability, readers int) {
 	}
 	if readers > 0 {
 		b.ReportMetric(slices.Max(behind), "ms-behind-p99")
+		b.ReportMetric(float64(cpu)/float64(b.Elapsed())/float64(readers)*100, "%cpu-a-reader")
 	}
 	mustClose(b, db)
 }
@@ -102,4 +105,30 @@ func besideWatcher(dir string) error {
 		at := time.UnixMicro(int64(binary.BigEndian.Uint64(v)))
 		behind = append(behind, float64(time.Since(at).Microseconds())/1000)
 	}
+}
+
+// BenchmarkOpenBeside opens a database of 100,000 items read-only, gets one, and closes it, beside
+// its writer, which is idle.
+func BenchmarkOpenBeside(b *testing.B) {
+	dir := b.TempDir()
+	w, err := engine.Open(dir, &engine.Options{Durability: engine.Process})
+	ok(b, err)
+	value := make([]byte, 100)
+	for i := range 100_000 {
+		ok(b, w.Put(pk(fmt.Sprint(i)), value))
+	}
+	ok(b, w.Compact(ctx))
+	ok(b, w.Put(pk("last"), value))
+	ok(b, w.Sync(ctx))
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		db, err := engine.Open(dir, &engine.Options{ReadOnly: true})
+		ok(b, err)
+		_, err = db.Get(pk("last"))
+		ok(b, err)
+		mustClose(b, db)
+	}
+	b.StopTimer()
+	mustClose(b, w)
 }

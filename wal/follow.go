@@ -61,12 +61,13 @@ type walked struct {
 }
 
 // listEvery is how many idle calls pass between two looks at the whole directory, for a segment
-// with another number than the next: that of an Open.
+// with another number than the next: that of an Open. The first look is with the second idle call:
+// beside a writer that commits there is none.
 const listEvery = 4
 
 // Follow returns a follower of the log from a Tail on. The caller closes it.
 func Follow(o Options, t Tail) *Follower {
-	f := &Follower{o: o, seg: t.Segment, off: t.records, last: t.LastSeq, claim: t.synced}
+	f := &Follower{o: o, seg: t.Segment, off: t.records, last: t.LastSeq, claim: t.synced, idle: 1}
 	for _, s := range t.keep {
 		f.tag = s.tag
 		if s.last > f.claim {
@@ -197,7 +198,7 @@ func (f *Follower) next() (h header, ok bool, err error) {
 		}
 	}
 	f.idle++
-	if f.idle%listEvery != 1 && f.seg != 0 {
+	if f.idle%listEvery != 2 && f.seg != 0 {
 		return h, false, nil
 	}
 	names, err := f.o.FS.List(f.o.Dir)

@@ -1,11 +1,12 @@
 package wal
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
-	"slices"
 
 	"github.com/kstonedb/kstone/internal/vfs"
 )
@@ -124,14 +125,37 @@ func (r *segmentReader) findTag(off int64, tags []uint32) (h recordHead, at int6
 		if err != nil || len(b) < recordHeader { // the file has become shorter
 			return h, -1, err
 		}
-		for ; len(b) >= recordHeader; off += recordAlign {
-			if slices.Contains(tags, leUint32(b[8:])) {
-				return decodeRecordHead(b), off, nil
+		found := -1
+		for _, tag := range tags {
+			if i := indexTag(b, tag); i >= 0 && (found < 0 || i < found) {
+				found = i
 			}
-			b = b[recordAlign:]
 		}
+		if found >= 0 {
+			return decodeRecordHead(b[found:]), off + int64(found), nil
+		}
+		off += int64(len(b)-recordHeader)/recordAlign*recordAlign + recordAlign
 	}
 	return h, -1, nil
+}
+
+// indexTag returns the first multiple of 8 at which b has a record header with a tag, or -1. Why
+// not header by header: an Open looks at all that follows the end of the log, and a search for
+// bytes reads many at a time.
+func indexTag(b []byte, tag uint32) int {
+	var want [4]byte
+	binary.LittleEndian.PutUint32(want[:], tag)
+	for i := 0; i+recordHeader <= len(b); i++ {
+		next := bytes.Index(b[i+8:], want[:])
+		if next < 0 {
+			break
+		}
+		i += next
+		if i%recordAlign == 0 && i+recordHeader <= len(b) {
+			return i
+		}
+	}
+	return -1
 }
 
 // header decodes the segment header and returns also its bytes. The error of a bad
