@@ -44,7 +44,8 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	}
 	s := &Store{pool: pool, timeout: o.timeout, table: o.table,
 		sql: statementsOf(o.table)}
-	s.Reader = remote.Reader{Layout: remote.NewLayout("", false), Now: time.Now, View: s.view}
+	s.Reader = remote.Reader{Layout: remote.NewLayout("", false), Now: time.Now, View: s.view,
+		Ahead: remote.AheadAwaited}
 	ctx, cancel := remote.Within(ctx, o.timeout)
 	defer cancel()
 	if err := s.create(ctx); err != nil {

@@ -44,6 +44,7 @@ func (s *Store) Begin(ctx context.Context, o *store.TxOptions) (store.Tx, error)
 		tx.view.begin, tx.readOnly = tx.view.begin+" READ ONLY", true
 	}
 	tx.Reader = tx.view.reader()
+	tx.Reader.Ahead = remote.NoAhead
 	switch {
 	case o == nil || o.MaxAge == 0:
 	case o.MaxAge < 0:

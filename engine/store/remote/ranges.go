@@ -13,6 +13,7 @@ import (
 type segment struct {
 	start, end []byte
 	pairs      []Pair // read and not yet returned
+	low        int    // with so many left the scan looks ahead, -1 for never
 	done       bool   // all pages have been read
 }
 
@@ -22,10 +23,13 @@ type run struct {
 	pk   []byte // the partition of all its items, nil if there are several
 	skip int    // the bytes of its keys that are before what runs are merged by
 
-	fill  func() error // reads pages of this run, at least
-	pair  Pair         // the present one
-	entry [1]base.Entry
-	err   error
+	fill      func() error // reads pages of this run, at least
+	lookAhead func()       // has them read
+	held      int          // pairs of all its segments
+	low       int          // as that of a segment
+	pair      Pair         // the present one
+	entry     [1]base.Entry
+	err       error
 }
 
 // runs divides a range into what is merged. Of equal keys that of the earlier run comes first.

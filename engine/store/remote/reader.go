@@ -17,6 +17,8 @@ type Reader struct {
 	// View returns a view for one read, and what ends it. If point is set, only the Get of a single
 	// key is called, for which a store need not fix the moment.
 	View func(ctx context.Context, point bool) (v View, end func(), err error)
+	// Ahead says whether a scan reads on while its caller works.
+	Ahead Ahead
 }
 
 var _ interface {

@@ -21,10 +21,14 @@ type Store struct {
 	remote.Reader
 	maxPage int // whatever a page is asked for
 	latency atomic.Int64
+	fault   atomic.Pointer[Fault]
 
 	mu    sync.Mutex
 	pairs []remote.Pair // in order; replaced by each commit
 }
+
+// Fault is called when a request begins. An error takes the place of the answer.
+type Fault func(ctx context.Context) error
 
 var _ interface {
 	store.Store
@@ -45,9 +49,17 @@ func New(striped bool, maxPage int) *Store {
 // SetLatency makes each request take d.
 func (s *Store) SetLatency(d time.Duration) { s.latency.Store(int64(d)) }
 
+// SetFault sets the fault.
+func (s *Store) SetFault(f Fault) { s.fault.Store(&f) }
+
 // request counts a request and waits as long as it takes.
 func (s *Store) request(ctx context.Context) error {
 	defer remote.Request(ctx)()
+	if f := s.fault.Load(); f != nil {
+		if err := (*f)(ctx); err != nil {
+			return err
+		}
+	}
 	if d := time.Duration(s.latency.Load()); d > 0 {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
