@@ -12,7 +12,7 @@ for module in engine/store engine/store/*/ engine/ship/s3 cmd/kstone-cli/kstone-
 	[ "$module" = engine/store ] || [ -f "$module/go.mod" ] || continue
 	echo "  $module"
 	if ! (cd "$module" && "$go" vet ./... && "$go" test -race -count=1 -v ./...) >"$out" 2>&1; then
-		grep -vE '^ *(=== |--- PASS|--- SKIP)' "$out"
+		grep -avE '^ *(=== |--- PASS|--- SKIP)' "$out"
 		failed=1
 		continue
 	fi

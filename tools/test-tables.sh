@@ -17,10 +17,10 @@ run() {
 	if (cd "$1" && KSTONE_EFFORT=$3 "$2" -test.timeout 30m -test.v -test.run "^($4)\$") \
 		>"$work/out" 2>&1; then
 		echo "    $1: $((SECONDS - begun)) s"
-		grep -oE '_test.go:[0-9]+: ([0-9]+ predicates|\{writes|\|| *no PostgreSQL).*' "$work/out" |
+		grep -aoE '_test.go:[0-9]+: ([0-9]+ predicates|\{writes|\|| *no PostgreSQL).*' "$work/out" |
 			sed 's/^[^ ]* /      /' | sort -u
 	else
-		grep -vE '^ *(=== |--- PASS|--- SKIP)' "$work/out" | tail -100
+		grep -avE '^ *(=== |--- PASS|--- SKIP)' "$work/out" | tail -100
 		failed=1
 	fi
 }

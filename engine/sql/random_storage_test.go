@@ -33,6 +33,20 @@ func transacts(t testing.TB) bool {
 	return ok
 }
 
+// needsTx reports whether a step reads rows and then writes, for which the storage needs
+// transactions.
+func (w *world) needsTx(s *step) bool {
+	switch s.do {
+	case doTransaction:
+		return true
+	case doInsert:
+		return s.conflict == "OR IGNORE" || s.conflict == "OR REPLACE" && len(w.unique) > 0
+	case doChange:
+		return strings.Contains(s.text, "SELECT")
+	}
+	return false
+}
+
 // storage returns the store of a program, and what closes it.
 func (p *program) storage(
 	t testing.TB, clock func() time.Time, other storageOf,

@@ -129,6 +129,9 @@ func (w *world) do(s step) (err error) {
 	if w.oracles && s.do < doTransaction && s.do != doQuery {
 		return w.alone(s)
 	}
+	if w.noTx && w.needsTx(&s) {
+		return nil
+	}
 	switch s.do {
 	case doInsert:
 		return w.checked(s, w.insert)
@@ -146,9 +149,6 @@ func (w *world) do(s step) (err error) {
 	case doAnalyze:
 		_, err = w.exec(s.text, "", nil)
 	case doTransaction:
-		if w.noTx {
-			return nil
-		}
 		return w.transaction(s)
 	case doSnapshot:
 		return w.snapshot(s)

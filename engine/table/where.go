@@ -125,6 +125,10 @@ func (t *Table) where(ctx context.Context, where expr.Expr, found []expr.Expr, a
 		}
 	}
 	err = s.each(ctx, t.db, func() error { return s.write(ctx) })
+	if err != nil && s.done > 0 {
+		err = fmt.Errorf("%w; the statement is several commits, and %d rows were changed before",
+			err, s.done)
+	}
 	return s.done, err
 }
 

@@ -179,8 +179,11 @@ func swapValues(tab *table.Table, a, b expr.Value) error {
 func TestUniqueValuesMoveBetweenRows(t *testing.T) {
 	db := open(t, nil)
 	tab := create(t, db, busyText)
-	const rows = 24
-	for i := range int64(rows) {
+	rows := int64(24)
+	if most := db.Store().Limits().CommitOps; most > 0 { // all rows are one commit
+		rows = int64(most / 16)
+	}
+	for i := range rows {
 		if err := tab.Insert(ctx, busyRow(t, i, i)); err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +196,7 @@ func TestUniqueValuesMoveBetweenRows(t *testing.T) {
 	all := func(set []table.Assignment) func(*rand.Rand) error {
 		return func(*rand.Rand) error {
 			n, err := tab.UpdateWhere(ctx, nil, set)
-			if err == nil && n != rows {
+			if err == nil && int64(n) != rows {
 				err = fmt.Errorf("%d rows were changed", n)
 			}
 			return err
@@ -217,7 +220,7 @@ func TestUniqueValuesMoveBetweenRows(t *testing.T) {
 			v, _ := r[2].AsInt()
 			seen[v] = true
 		}
-		if len(seen) != rows {
+		if int64(len(seen)) != rows {
 			return fmt.Errorf("%d of %d values", len(seen), rows)
 		}
 		return nil
@@ -233,7 +236,7 @@ func TestUniqueValuesMoveBetweenRows(t *testing.T) {
 	keys := func(*rand.Rand) error { // all rows change their keys, and back
 		n, err := tab.UpdateWhere(ctx, nil, []table.Assignment{{Column: 0, Value: expr.Arith{
 			Op: expr.Sub, L: constant(rows - 1), R: id}}})
-		if err == nil && n != rows {
+		if err == nil && int64(n) != rows {
 			err = fmt.Errorf("%d keys were changed", n)
 		}
 		return err
