@@ -190,7 +190,10 @@ func importError(g *goFile, unit string, row int, target string) string {
 	if g.isTest() {
 		return "" // a test may use any package that its own package may or may not
 	}
-	if testOnly[local] && !testOnly[g.dir()] {
+	switch {
+	case testOnly[local] && testOnly[g.dir()]:
+		return ""
+	case testOnly[local]:
 		return "only tests may"
 	}
 	other, otherRow := layerOf(local)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/etcd"
 	"github.com/kstonedb/kstone/engine/store/etcd/etcdtest"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // rawClient returns a client of etcd itself.
@@ -181,8 +184,13 @@ func TestTLS(t *testing.T) {
 	ok(t, err)
 	ok(t, s.Commit(ctx, put("p", "k", "1")))
 	ok(t, s.Close())
+	other, _, err := testutil.Certificate()
+	ok(t, err)
+	wrong := filepath.Join(t.TempDir(), "other.pem")
+	ok(t, os.WriteFile(wrong, other, 0o600))
 	for query, want := range map[string]string{
 		"": "if the members use TLS", "?tls=on": "certificate signed by unknown authority",
+		"?ca=" + wrong: "certificate signed by unknown authority",
 	} {
 		short, cancel := context.WithTimeout(ctx, 5*time.Second)
 		_, err := etcd.Open(short, cluster.URL("tls")+query)
@@ -250,6 +258,77 @@ func TestNoMajority(t *testing.T) {
 				t.Errorf("error: %v", err)
 			}
 		})
+	}
+}
+
+// proxied returns a store that reaches its only member through a proxy.
+func proxied(t *testing.T, options string) (*etcd.Store, *testutil.Proxy) {
+	t.Helper()
+	member := strings.TrimPrefix(start(t, 1, nil).URL(""), "etcd://")
+	addr, _, _ := strings.Cut(member, "/")
+	p := testutil.NewProxy(t, addr)
+	s, err := etcd.Open(ctx, "etcd://"+p.Addr()+"/proxied"+options)
+	ok(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s, p
+}
+
+// Calls to a member that does not answer any more end with their context, or with the timeout of
+// the store, and a commit says then that its outcome is unknown.
+func TestSlowMember(t *testing.T) {
+	s, p := proxied(t, "?timeout=400ms")
+	ok(t, s.Commit(ctx, put("p", "k", "1")))
+	snap, err := s.Snapshot(ctx)
+	ok(t, err)
+	p.Set(testutil.Stall)
+	for name, call := range calls(s, snap) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for want, limit := range map[string]time.Duration{
+				"deadline": 200 * time.Millisecond, "the store's own timeout": 0,
+			} {
+				ctx, cancel := ctx, func() {}
+				if limit > 0 {
+					ctx, cancel = context.WithTimeout(ctx, limit)
+				}
+				begun := time.Now()
+				err := call(ctx)
+				cancel()
+				writes := name == "commit" || name == "set"
+				if !errors.Is(err, context.DeadlineExceeded) ||
+					!strings.Contains(err.Error(), want) || time.Since(begun) > 5*time.Second ||
+					writes != errors.Is(err, store.ErrUnknown) {
+					t.Errorf("%s: after %v: %v", want, time.Since(begun), err)
+				}
+			}
+		})
+	}
+}
+
+// A commit whose connection breaks has an unknown outcome, and was written once or not at all: the
+// client does not send it again.
+//
+// Promise (reads and writes): A commit on etcd whose connection breaks is ErrUnknown, and written
+// once or not at all.
+func TestUnknownOutcome(t *testing.T) {
+	for fault, written := range map[testutil.Fault]uint64{
+		testutil.CutRequest: 0, testutil.CutAnswer: 1,
+	} {
+		s, p := proxied(t, "")
+		ok(t, s.Commit(ctx, put("p", "k", "1")))
+		before, err := s.GetItem(ctx, key("p", "k"))
+		ok(t, err)
+		p.Set(fault)
+		short, cancel := context.WithTimeout(ctx, 2*time.Second)
+		err = s.Commit(short, put("p", "k", "2"))
+		cancel()
+		wantIs(t, err, store.ErrUnknown)
+		p.Set(testutil.Pass)
+		after, err := s.GetItem(ctx, key("p", "k"))
+		ok(t, err)
+		if n := after.Version - before.Version; n != written { // revisions of the cluster
+			t.Errorf("fault %d: it was written %d times, want %d: %v", fault, n, written, err)
+		}
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,63 +19,8 @@ import (
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/postgres"
 	"github.com/kstonedb/kstone/engine/store/postgres/postgrestest"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
-
-// proxy is between a store and the server.
-type proxy struct {
-	listener net.Listener
-	// cut closes connections when the next bytes arrive: 1 from the store, 2 from the server.
-	cut atomic.Int32
-	wg  sync.WaitGroup
-}
-
-const (
-	cutRequest = 1
-	cutAnswer  = 2
-)
-
-func newProxy(t *testing.T) *proxy {
-	s := need(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	ok(t, err)
-	p := &proxy{listener: l}
-	t.Cleanup(func() {
-		l.Close()
-		p.wg.Wait()
-	})
-	p.wg.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			up, err := net.Dial("tcp", s.Address())
-			if err != nil {
-				c.Close()
-				continue
-			}
-			p.wg.Go(func() { p.forward(up, c, cutRequest) })
-			p.wg.Go(func() { p.forward(c, up, cutAnswer) })
-		}
-	})
-	return p
-}
-
-// forward copies until one side closes, or it is to cut here.
-func (p *proxy) forward(to, from net.Conn, cut int32) {
-	defer to.Close()
-	defer from.Close()
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buf)
-		if err != nil || p.cut.Load() == cut {
-			return
-		}
-		if _, err := to.Write(buf[:n]); err != nil {
-			return
-		}
-	}
-}
 
 // openAt opens a store at an address, with one connection.
 func openAt(t *testing.T, address, options string) (*postgres.Store, error) {
@@ -91,34 +36,34 @@ func openAt(t *testing.T, address, options string) (*postgres.Store, error) {
 // written once or not at all.
 func TestUnknownOutcome(t *testing.T) {
 	for name, c := range map[string]struct {
-		cut     int32
+		cut     testutil.Fault
 		written string
-	}{"request": {cutRequest, "1-"}, "answer": {cutAnswer, "2new"}} {
+	}{"request": {testutil.CutRequest, "1-"}, "answer": {testutil.CutAnswer, "2new"}} {
 		t.Run(name, func(t *testing.T) {
-			p := newProxy(t)
-			s, err := openAt(t, p.listener.Addr().String(), "sslmode=disable")
+			p := testutil.NewProxy(t, need(t).Address())
+			s, err := openAt(t, p.Addr(), "sslmode=disable")
 			ok(t, err)
 			defer s.Close()
 			a, b := key("p", "a"), key("p", "b")
 			put(t, s, a, "1") // statements are prepared
-			p.cut.Store(c.cut)
+			p.Set(c.cut)
 			var w store.WriteSet
 			w.PutIf(a, []byte("2"), store.ValueIs([]byte("1")))
 			w.PutIf(b, []byte("new"), store.Absent())
 			if err := s.Commit(ctx, &w); !errors.Is(err, store.ErrUnknown) {
 				t.Fatalf("commit: %v", err)
 			}
-			p.cut.Store(0)
+			p.Set(testutil.Pass)
 			if got := value(t, s, a) + value(t, s, b); got != c.written {
 				t.Errorf("written: %q, want %q", got, c.written)
 			}
-			p.cut.Store(c.cut)
+			p.Set(c.cut)
 			err = s.Update(ctx, func(tx store.Tx) error {
-				p.cut.Store(0)
+				p.Set(testutil.Pass)
 				if err := tx.Commit(ctx, &store.WriteSet{Ops: []store.Op{{Key: b}}}); err != nil {
 					return err
 				}
-				p.cut.Store(c.cut)
+				p.Set(c.cut)
 				return nil
 			})
 			if !errors.Is(err, store.ErrUnknown) {
@@ -210,14 +155,102 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// With TLS that is not verified the store works.
+// With TLS the store works: unverified, or with the server's authority, and with no other one.
 func TestTLS(t *testing.T) {
-	s, err := openAt(t, need(t).Address(), "sslmode=require")
+	other, _, err := testutil.Certificate()
 	ok(t, err)
-	defer s.Close()
-	put(t, s, key("p", "k"), "1")
-	if got := value(t, s, key("p", "k")); got != "1" {
-		t.Errorf("it has %q", got)
+	dir := t.TempDir()
+	right, wrong := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "other.pem")
+	ok(t, os.WriteFile(right, need(t).Certificate, 0o600))
+	ok(t, os.WriteFile(wrong, other, 0o600))
+	for _, options := range []string{
+		"sslmode=require", "sslmode=verify-ca&sslrootcert=" + right,
+		"sslmode=verify-full&sslrootcert=" + right,
+	} {
+		s, err := openAt(t, need(t).Address(), options)
+		ok(t, err)
+		put(t, s, key("p", "k"), "1")
+		if got := value(t, s, key("p", "k")); got != "1" {
+			t.Errorf("%s: it has %q", options, got)
+		}
+		ok(t, s.Close())
+	}
+	s, err := openAt(t, need(t).Address(), "sslmode=verify-full&sslrootcert="+wrong)
+	if err == nil {
+		s.Close()
+	}
+	if !strings.Contains(fmt.Sprint(err), "x509") ||
+		!strings.Contains(fmt.Sprint(err), "check sslmode, sslrootcert") {
+		t.Errorf("another authority: %v", err)
+	}
+}
+
+// Calls to a server that does not answer any more end with their context, or with the timeout of
+// the store, and a commit says then that its outcome is unknown.
+func TestSlowServer(t *testing.T) {
+	for name, call := range map[string]func(context.Context, *postgres.Store) error{
+		"get": func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.Get(ctx, nil, key("p", "k"))
+			return err
+		},
+		"scan": func(ctx context.Context, s *postgres.Store) (err error) {
+			for _, err = range s.Scan(ctx, store.Interval(nil, nil)) {
+			}
+			return err
+		},
+		"snapshot": func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.Snapshot(ctx)
+			return err
+		},
+		"property": func(ctx context.Context, s *postgres.Store) error {
+			_, _, err := s.Property(ctx, "schema")
+			return err
+		},
+		"commit": func(ctx context.Context, s *postgres.Store) error {
+			var w store.WriteSet
+			w.Put(key("p", "k"), []byte("2"))
+			return s.Commit(ctx, &w)
+		},
+		"transaction": func(ctx context.Context, s *postgres.Store) error {
+			return s.Update(ctx, func(tx store.Tx) error {
+				_, err := tx.Get(ctx, nil, key("p", "k"))
+				return err
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := testutil.NewProxy(t, need(t).Address())
+			s, err := postgres.Open(ctx, need(t).At(p.Addr())+
+				"?sslmode=disable&timeout=300ms&table="+postgrestest.Table())
+			ok(t, err)
+			defer s.Close()
+			put(t, s, key("p", "k"), "1")
+			p.Set(testutil.Stall)
+			for want, limit := range map[string]time.Duration{
+				"deadline": 100 * time.Millisecond, "the store's own timeout": 0,
+			} {
+				ctx, cancel := ctx, func() {}
+				if limit > 0 {
+					ctx, cancel = context.WithTimeout(ctx, limit)
+				}
+				begun := time.Now()
+				err := call(ctx, s)
+				cancel()
+				if !errors.Is(err, context.DeadlineExceeded) ||
+					!strings.Contains(err.Error(), want) ||
+					want == "deadline" && (name == "commit") != errors.Is(err, store.ErrUnknown) {
+					t.Errorf("%s: %v", want, err)
+				}
+				if d := time.Since(begun); d > 5*time.Second {
+					t.Errorf("%s: after %v", want, d)
+				}
+			}
+			p.Set(testutil.Pass)
+			if got := value(t, s, key("p", "k")); got != "1" && got != "2" {
+				t.Errorf("it has %q", got)
+			}
+		})
 	}
 }
 

@@ -4,13 +4,7 @@ package postgrestest
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"net/url"
 	"os"
@@ -22,10 +16,13 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/store/postgres"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // Server is a PostgreSQL server in a temporary folder, on a port of this machine.
 type Server struct {
+	Certificate []byte // that it shows, signed by itself, as PEM
+
 	dir  string
 	port int
 	cmd  *exec.Cmd
@@ -134,29 +131,17 @@ func (s *Server) file(path string, content []byte) error {
 	return nil
 }
 
-// certificate makes a certificate for localhost, signed by itself.
+// certificate writes the certificate of the server and its key.
 func (s *Server) certificate(data string) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	cert, key, err := testutil.Certificate()
 	if err != nil {
 		return err
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
+	s.Certificate = cert
+	if err := s.file(filepath.Join(data, "server.crt"), cert); err != nil {
 		return err
 	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
-	}
-	err = s.file(filepath.Join(data, "server.crt"),
-		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-	if err != nil {
-		return err
-	}
-	return s.file(filepath.Join(data, "server.key"),
-		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
+	return s.file(filepath.Join(data, "server.key"), key)
 }
 
 // FreePort returns a port of the loopback that nothing listens to.
