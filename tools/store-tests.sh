@@ -18,9 +18,9 @@ go $(awk '/^go /{print $2}' go.mod)
 use $PWD
 use $PWD/engine/store/$backend
 END
-latency=
-if [ "$backend" = tikv ] && [ "$package" = engine/sql ]; then
-	latency='func init() { otherLatency = tikvtest.SetLatency }'
+slow=
+if [ "$package" = engine/sql ]; then
+	slow="func init() { slowStorage = ${backend}test.Slow }"
 fi
 cat >"$work/file.go" <<END
 package $(basename "$package")_test
@@ -34,7 +34,7 @@ import (
 
 func init() { otherStorage = ${backend}test.Storage }
 
-$latency
+$slow
 
 func TestMain(m *testing.M) { os.Exit(${backend}test.Main(m)) }
 END

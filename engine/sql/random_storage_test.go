@@ -19,8 +19,8 @@ type storageOf = func(t testing.TB, clock func() time.Time) (next func() store.S
 // tools/test-stores.sh sets it.
 var otherStorage storageOf
 
-// otherLatency makes each request to the other storage take a while, nil if nothing does.
-var otherLatency func(time.Duration)
+// slowStorage returns a store of the other storage, and what makes each request to it take a while.
+var slowStorage func(t testing.TB) (s store.Store, latency func(time.Duration))
 
 // quickLease keeps drops of indexes from waiting long, where processes share the storage.
 const quickLease = 20 * time.Millisecond

@@ -55,7 +55,7 @@ func fillOrders(t *testing.T, s *sql.Session) {
 }
 
 // Statements wait for a store on other machines as often as they must. Here each request to it
-// takes a millisecond, if the store can be slowed down.
+// takes a millisecond.
 //
 // A store that cannot fix the moment of a read in several places with the read itself, as TiKV, has
 // a timestamp before: later.
@@ -131,8 +131,8 @@ func slowOrders(t *testing.T) (session *sql.Session, later int) {
 	t.Helper()
 	own := remotetest.New(true, 1<<20)
 	s, slow := store.Store(own), own.SetLatency
-	if otherStorage != nil {
-		s, slow = otherStorage(t, time.Now)(), otherLatency
+	if slowStorage != nil {
+		s, slow = slowStorage(t)
 		t.Cleanup(func() { s.Close() })
 	}
 	ctx := context.Background()
@@ -152,10 +152,8 @@ func slowOrders(t *testing.T) (session *sql.Session, later int) {
 	if _, err := session.Exec(ctx, "ANALYZE"); err != nil {
 		t.Fatal(err)
 	}
-	if slow != nil {
-		slow(time.Millisecond)
-		t.Cleanup(func() { slow(0) })
-	}
+	slow(time.Millisecond)
+	t.Cleanup(func() { slow(0) })
 	return session, later
 }
 

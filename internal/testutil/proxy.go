@@ -3,7 +3,9 @@ package testutil
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // Fault is what a Proxy does to what passes through it.
@@ -22,6 +24,7 @@ type Proxy struct {
 	listener net.Listener
 	to       string
 	wg       sync.WaitGroup
+	latency  atomic.Int64
 
 	mu    sync.Mutex
 	fault Fault
@@ -54,6 +57,9 @@ func (p *Proxy) Set(f Fault) {
 	close(p.moved)
 	p.moved = make(chan struct{})
 }
+
+// SetLatency makes what clients send arrive d later.
+func (p *Proxy) SetLatency(d time.Duration) { p.latency.Store(int64(d)) }
 
 func (p *Proxy) end() {
 	p.listener.Close()
@@ -92,17 +98,35 @@ func (p *Proxy) accept() {
 
 // forward copies until one side closes, or it is to cut here.
 func (p *Proxy) forward(to, from net.Conn, cut Fault) {
-	defer to.Close()
+	type piece struct {
+		bytes []byte
+		due   time.Time
+	}
 	defer from.Close()
-	buf := make([]byte, 32<<10)
+	pieces := make(chan piece, 1<<10)
+	p.wg.Go(func() {
+		defer to.Close()
+		for piece := range pieces {
+			if wait := time.Until(piece.due); wait > 0 {
+				<-time.After(wait)
+			}
+			if _, err := to.Write(piece.bytes); err != nil {
+				from.Close() // and the reader ends
+			}
+		}
+	})
+	defer close(pieces)
 	for {
+		buf := make([]byte, 32<<10)
 		n, err := from.Read(buf)
 		if err != nil || p.await(cut) {
 			return
 		}
-		if _, err := to.Write(buf[:n]); err != nil {
-			return
+		due := time.Now()
+		if cut == CutRequest {
+			due = due.Add(time.Duration(p.latency.Load()))
 		}
+		pieces <- piece{buf[:n], due}
 	}
 }
 

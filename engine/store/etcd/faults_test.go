@@ -264,9 +264,7 @@ func TestNoMajority(t *testing.T) {
 // proxied returns a store that reaches its only member through a proxy.
 func proxied(t *testing.T, options string) (*etcd.Store, *testutil.Proxy) {
 	t.Helper()
-	member := strings.TrimPrefix(start(t, 1, nil).URL(""), "etcd://")
-	addr, _, _ := strings.Cut(member, "/")
-	p := testutil.NewProxy(t, addr)
+	p := testutil.NewProxy(t, start(t, 1, nil).Address(0))
 	s, err := etcd.Open(ctx, "etcd://"+p.Addr()+"/proxied"+options)
 	ok(t, err)
 	t.Cleanup(func() { _ = s.Close() })

@@ -82,11 +82,14 @@ func addresses(n int) (peers, clients []url.URL, err error) {
 // URL returns the URL of the database called name.
 func (c *Cluster) URL(name string) string {
 	var hosts []string
-	for _, cfg := range c.configs {
-		hosts = append(hosts, cfg.ListenClientUrls[0].Host)
+	for i := range c.configs {
+		hosts = append(hosts, c.Address(i))
 	}
 	return "etcd://" + strings.Join(hosts, ",") + "/" + name
 }
+
+// Address returns HOST:PORT for clients of member i.
+func (c *Cluster) Address(i int) string { return c.configs[i].ListenClientUrls[0].Host }
 
 // Run starts member i, which is down.
 func (c *Cluster) Run(i int) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/etcd"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // sharedMembers is one: for what a database answers, more add nothing but time.
@@ -46,6 +47,24 @@ func Storage(t testing.TB, clock func() time.Time) (next func() store.Store) {
 		s.Now = clock
 		return s
 	}
+}
+
+// Slow returns an empty database of the shared cluster, and what makes each request to it take a
+// while.
+func Slow(t testing.TB) (s store.Store, latency func(time.Duration)) {
+	t.Helper()
+	used.Store(true)
+	c, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := testutil.NewProxy(t, c.Address(0))
+	url := fmt.Sprintf("etcd://%s/slow%d", p.Addr(), names.Add(1))
+	s, err = etcd.Open(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, p.SetLatency
 }
 
 // Main runs tests, and ends the shared cluster.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/postgres"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 var (
@@ -48,6 +49,19 @@ func Storage(t testing.TB, clock func() time.Time) (next func() store.Store) {
 		s.Now = clock
 		return s
 	}
+}
+
+// Slow returns a store over an empty table, and what makes each request to the server take a while.
+func Slow(t testing.TB) (s store.Store, latency func(time.Duration)) {
+	t.Helper()
+	srv := Shared(t)
+	p := testutil.NewProxy(t, srv.Address())
+	url := srv.At(p.Addr()) + "?sslmode=disable&table=" + Table()
+	s, err := postgres.Open(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, p.SetLatency
 }
 
 // Main runs tests, and ends the shared server.

@@ -68,11 +68,15 @@ func Storage(t testing.TB, clock func() time.Time) (next func() store.Store) {
 	}
 }
 
-// SetLatency makes each request to the shared cluster take d.
-func SetLatency(d time.Duration) {
+// Slow returns an empty database, and what makes each request to its cluster take a while, if that
+// is no real one.
+func Slow(t testing.TB) (s store.Store, latency func(time.Duration)) {
+	t.Helper()
+	s, latency = Storage(t, time.Now)(), func(time.Duration) {}
 	if c, err := shared(); err == nil && realCluster == "" {
-		c.SetLatency(d)
+		latency = c.SetLatency
 	}
+	return s, latency
 }
 
 // Main runs tests. The cluster ends with the process.
