@@ -25,8 +25,10 @@ type Bounds struct {
 	// FirstRows is about how many rows the caller wants, MaxRows the most that each
 	// source may read at once. 0 stands for 4 and 64.
 	FirstRows, MaxRows int
-	// Lazy reads only the sources that the first rows come from, see merge.Options.
-	Lazy bool
+	// Lazy reads only the sources that the first rows come from, see merge.Options. Few says that
+	// most sources are not among those: then memtables are asked for a bound, too, which costs
+	// about half of opening them.
+	Lazy, Few bool
 	// Part and Skip order the rows of a cursor that was added to several times by what
 	// follows the first Skip bytes of their keys, then by Part.
 	Part, Skip int32

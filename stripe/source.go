@@ -208,7 +208,7 @@ func (s *source) Bound(dst []byte) (key []byte, known, empty bool) {
 	switch {
 	case len(s.rest) > 0: // all else here is about what follows the batch
 		return append(dst, s.rest[0].Key...), true, false
-	case s.opened && (s.ended || s.inTable):
+	case s.inTable && (s.opened || !b.Few) || s.opened && s.ended:
 		return dst, false, false
 	case s.inTable:
 		if dst, known = s.memory.of.Bound(dst, b.first(), b.Reverse); !known {

@@ -64,10 +64,10 @@ func newEstimator(r *relation, opt *Options) *estimate.Estimator {
 		return estimate.ForSubquery(r.sub.tree.Estimate().Rows, opt.Values)
 	case opt.Stats == nil:
 		return estimate.ForTable(r.table, nil, opt.Values).WithLists(opt.listRows).
-			WithLive(opt.live)
+			WithShare(opt.share).WithLive(opt.live)
 	}
 	return estimate.ForTable(r.table, opt.Stats.Table(r.table), opt.Values).
-		WithLists(opt.listRows).WithLive(opt.live)
+		WithLists(opt.listRows).WithShare(opt.share).WithLive(opt.live)
 }
 
 // candidates returns the ways to read a relation: the cheapest one, and the cheapest one

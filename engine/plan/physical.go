@@ -94,6 +94,12 @@ func (p *Prepared) findPhysical() {
 	}
 }
 
+// reads reports whether other, which may be nil, reads the same as d.
+func (d *Physical) reads(other *Physical) bool {
+	return other != nil && d.Index == other.Index && d.Point == other.Point &&
+		d.Covering == other.Covering && d.Ordered == other.Ordered && d.Reverse == other.Reverse
+}
+
 // wantsRow reports whether the first row is returned, whatever the parameters are.
 func (q *query) wantsRow() bool {
 	if q.limit == nil || q.offset != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
 // variants are what the plans of one query for values of its parameters are made from; a Cache
@@ -20,13 +21,16 @@ import (
 //
 // A class costs some look-ups in histograms. Queries of many columns have more classes than are
 // worth planning: the classes of a query that was planned often become coarser, until the plan
-// for all values is taken.
+// for all values is taken. So is it, after some runs, if ranges are all that is watched and the
+// plan is the same whatever they leave.
 type variants struct {
 	id      uint64 // stands for the query in the keys of classes
 	sel     *Select
 	opt     Options
 	watched []watched
+	ranges  bool // nothing but ranges is watched
 	planned atomic.Int64
+	runs    atomic.Int64 // counted if ranges is set
 
 	mu sync.Mutex
 	// resolved are the plans for values of subqueries, by their class. Guarded by mu.
@@ -44,6 +48,8 @@ const (
 	maxClasses = 64 // times that a query is planned before its classes become coarser
 	maxCoarser = 5  // times that they do, each to twice the bits
 	maxBits    = 99 // the least that is left is 2^-maxBits of the rows
+
+	settledAfter = 8 // runs: a query that is run once or twice is not worth more plans
 
 	maxResolved = 16 // classes of values of subqueries whose plans are kept
 )
@@ -63,6 +69,10 @@ func (c *Cache) Fitting(p *Prepared, params []expr.Value) *Prepared {
 	if coarser > maxCoarser {
 		return p
 	}
+	if v.ranges && v.runs.Add(1) == settledAfter && v.indifferent(p) {
+		v.planned.Store((maxCoarser + 1) * maxClasses)
+		return p
+	}
 	var room [16 + maxWatched]byte
 	key := binary.AppendUvarint(append(room[:0], keyOfClass, byte(coarser)), v.id)
 	key = v.appendClass(key, params, coarser)
@@ -73,6 +83,26 @@ func (c *Cache) Fitting(p *Prepared, params []expr.Value) *Prepared {
 	fitting := v.planFor(p, params)
 	c.Keep(key, fitting)
 	return fitting
+}
+
+// shares are what a bound may leave of the rows: almost nothing, to all.
+var shares = [...]float64{1e-9, 1e-3, 0.03, 0.2, 1}
+
+// indifferent reports whether a query that one operator answers has the same plan p whatever its
+// ranges leave of the rows. Costs are nearly linear in that, so that few shares stand for all.
+func (v *variants) indifferent(p *Prepared) bool {
+	if p.physical == nil || !v.ranges {
+		return false
+	}
+	for _, share := range shares {
+		opt := v.opt
+		opt.share = share
+		other, err := prepare(v.sel, opt)
+		if err != nil || !p.physical.reads(other.physical) {
+			return false
+		}
+	}
+	return true
 }
 
 // appendClass appends the class of values: what they leave of the rows, column by column.
@@ -160,7 +190,7 @@ func (p *Prepared) watch(sel *Select) *variants {
 
 // newVariants returns the variants of a query whatever it was planned for.
 func (p *Prepared) newVariants(sel *Select) *variants {
-	v := &variants{sel: sel, opt: p.q.scope.opt}
+	v := &variants{sel: sel, opt: p.q.scope.opt, ranges: true}
 	v.opt.Values = nil
 	v.watchQuery(p)
 	if len(v.watched) == 0 {
@@ -215,6 +245,14 @@ func (v *variants) watchTerms(e *estimate.Estimator, terms []expr.Expr) {
 	for i, terms := range groups {
 		if len(v.watched) < maxWatched && e.Depends(ordinals[i], terms) {
 			v.watched = append(v.watched, watched{e, terms})
+			v.ranges = v.ranges && !slices.ContainsFunc(terms, isNoRange)
 		}
 	}
+}
+
+// isNoRange reports whether a term is no comparison that bounds a range.
+func isNoRange(t expr.Expr) bool {
+	c, ok := t.(expr.Cmp)
+	_, list := spans.IsList(c.R)
+	return !ok || list || c.Op == expr.Eq || c.Op == expr.Ne
 }

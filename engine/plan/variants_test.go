@@ -69,6 +69,36 @@ func TestNoVariants(t *testing.T) {
 	}
 }
 
+// TestIndifferentRanges: after some runs a query whose plan does not depend on how much its range
+// leaves keeps the plan for all values, and is estimated no more. One that depends on it goes on.
+func TestIndifferentRanges(t *testing.T) {
+	w := likely(t)
+	for _, c := range []struct {
+		query   string
+		settled bool
+	}{
+		{"SELECT a FROM t WHERE a >= ? AND a < ? ORDER BY a", true},
+		{"SELECT a FROM t WHERE a >= ? AND a < ? ORDER BY a LIMIT 10", true},
+		{"SELECT * FROM t WHERE a >= ? AND a < ? ORDER BY a", false},
+		{"SELECT a FROM t WHERE a >= ? AND a < ? AND b = ? ORDER BY a", false},
+	} {
+		cache := plan.NewCache(100)
+		p := must(plan.Prepare(w.query(c.query), plan.Options{Stats: w}))
+		values := []expr.Value{expr.Int(20), expr.Int(30), expr.Int(7)}[:p.Params()]
+		if cache.Fitting(p, values) == p {
+			t.Errorf("%s: the first run has no plan of its own", c.query)
+		}
+		for range 20 {
+			cache.Fitting(p, values)
+		}
+		before := cache.Stats()
+		if got := cache.Fitting(p, values) == p; got != c.settled ||
+			c.settled && cache.Stats() != before {
+			t.Errorf("%s: settled %v, want %v", c.query, got, c.settled)
+		}
+	}
+}
+
 // TestVariantsAreBounded runs a query of many classes of values from several goroutines: it is
 // planned a bounded number of times, and what is kept is bounded by the cache.
 func TestVariantsAreBounded(t *testing.T) {

@@ -427,7 +427,7 @@ func (it *Iteration) mergedBounds(b *stripe.Bounds, s base.Span, reverse bool, n
 	}
 	it.wanted(b)
 	if it.limit > 0 {
-		b.FirstRows = min(mergeBatch, 1+it.limit/n)
+		b.FirstRows, b.Few = min(mergeBatch, 1+it.limit/n), 2*it.limit <= n
 	}
 }
 

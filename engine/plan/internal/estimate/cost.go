@@ -65,16 +65,17 @@ const (
 	defaultList = 10
 )
 
+// sortsAtOnce is what a sort costs before its first row, in Costs.Sort: it keeps rows, which
+// those that come in order need not.
+const sortsAtOnce = 10
+
 // SortCost is the cost of sorting rows if limit of them are wanted (negative: all).
 func (c *Costs) SortCost(rows float64, limit int64) float64 {
-	if rows < 2 {
-		return 0
-	}
 	depth := rows
 	if limit >= 0 {
 		depth = min(rows, float64(limit)+2)
 	}
-	return rows * c.Sort * math.Log2(max(2, depth))
+	return c.Sort * (sortsAtOnce + rows*math.Log2(max(2, depth)))
 }
 
 // MergeCost is that of merging rows from streams.

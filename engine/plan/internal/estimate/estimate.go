@@ -28,6 +28,8 @@ type Estimator struct {
 	given []expr.Value
 	// lists are the expected lengths of lists that come as parameters, by their index.
 	lists map[int]float64
+	// share is what a bound that is not known leaves of the rows; 0: DefaultRange.
+	share float64
 	// live counts ranges, nil if that is not worth it. rows is the number of rows that there
 	// are, 0 if it is about that of the statistics.
 	live *Live
@@ -37,6 +39,12 @@ type Estimator struct {
 // WithLists takes the expected lengths of lists that come as parameters, by their index.
 func (e *Estimator) WithLists(lists map[int]float64) *Estimator {
 	e.lists = lists
+	return e
+}
+
+// WithShare takes what a bound that is not known leaves of the rows; 0 is DefaultRange.
+func (e *Estimator) WithShare(share float64) *Estimator {
+	e.share = share
 	return e
 }
 
@@ -247,12 +255,15 @@ type bounds struct {
 
 // within estimates the fraction of rows in a range of a column.
 func (e *Estimator) within(ordinal int, b bounds) float64 {
-	f := 1.0
+	f, open := 1.0, DefaultRange
+	if e.share > 0 {
+		open = e.share
+	}
 	if b.loOpen {
-		f *= DefaultRange
+		f *= open
 	}
 	if b.hiOpen {
-		f *= DefaultRange
+		f *= open
 	}
 	if b.lo.IsNull() && b.hi.IsNull() {
 		return f
