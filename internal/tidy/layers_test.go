@@ -16,6 +16,7 @@ var rows = map[string]int{
 	"keycodec/shard":      0,
 	"internal/base":       0,
 	"internal/corrupt":    0,
+	"internal/elle":       0,
 	"internal/figure":     0,
 	"internal/histogram":  0,
 	"internal/schemes":    0,
@@ -116,7 +117,8 @@ var (
 	belowTheSeam = map[string]bool{
 		"keycodec": true, "keycodec/shard": true, "zonemap/zone": true, "engine/internal/kv": true,
 		"internal/base": true, "internal/corrupt": true, "internal/cursor": true,
-		"internal/rangedel": true, "internal/merge": true, "internal/schemes": true,
+		"internal/elle": true, "internal/rangedel": true, "internal/merge": true,
+		"internal/schemes": true,
 	}
 )
 

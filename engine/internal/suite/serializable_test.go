@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/elle"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
@@ -25,7 +26,7 @@ type lists struct {
 	clock atomic.Int64
 	next  atomic.Int64
 	mu    sync.Mutex
-	txs   []listTx // Guarded by mu
+	txs   []elle.Tx // Guarded by mu
 }
 
 const listCount = 6
@@ -100,29 +101,29 @@ func appendList(tx *engine.Tx, list, value int, read []int, again bool) error {
 
 // transaction runs one random transaction and notes it.
 func (l *lists) transaction(rnd *rand.Rand) error {
-	plan := make([]listOp, 1+rnd.IntN(5))
+	plan := make([]elle.Op, 1+rnd.IntN(5))
 	for i := range plan {
-		plan[i].list = rnd.IntN(listCount)
+		plan[i].List = rnd.IntN(listCount)
 		if rnd.IntN(2) == 0 {
-			plan[i].append = int(l.next.Add(1))
+			plan[i].Append = int(l.next.Add(1))
 		}
 	}
-	readOnly := !slices.ContainsFunc(plan, func(o listOp) bool { return o.append != 0 })
+	readOnly := !slices.ContainsFunc(plan, func(o elle.Op) bool { return o.Append != 0 })
 	fail, scan, again := rnd.IntN(10) == 0, rnd.IntN(20) == 0, rnd.IntN(3) == 0
-	var done []listOp
+	var done []elle.Op
 	run := func(reader engine.Reader, tx *engine.Tx) error {
 		done = nil // another try reads again
 		for _, o := range plan {
-			read, err := readList(reader, o.list, scan)
+			read, err := readList(reader, o.List, scan)
 			if err != nil {
 				return err
 			}
-			done = append(done, listOp{list: o.list, read: read})
+			done = append(done, elle.Op{List: o.List, Read: read})
 			runtime.Gosched() // so that others get in between
-			if o.append == 0 {
+			if o.Append == 0 {
 				continue
 			}
-			if err := appendList(tx, o.list, o.append, read, again); err != nil {
+			if err := appendList(tx, o.List, o.Append, read, again); err != nil {
 				return err
 			}
 			done = append(done, o)
@@ -138,11 +139,11 @@ func (l *lists) transaction(rnd *rand.Rand) error {
 	}
 	call := l.clock.Add(1)
 	err := l.do(way, run)
-	tx := listTx{ops: done, call: call, ret: l.clock.Add(1)}
+	tx := elle.Tx{Ops: done, Call: call, Return: l.clock.Add(1)}
 	if errors.Is(err, engine.ErrConflict) || errors.Is(err, errOnPurpose) {
-		tx.aborted, err = true, nil
+		tx.Aborted, err = true, nil
 	}
-	if len(done) > 0 && !(tx.aborted && readOnly) {
+	if len(done) > 0 && !(tx.Aborted && readOnly) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.txs = append(l.txs, tx)
@@ -169,19 +170,19 @@ func (l *lists) do(way int, run func(engine.Reader, *engine.Tx) error) error {
 }
 
 // readAll is the transaction at the end of a history.
-func (l *lists) readAll(db *engine.DB) (tx listTx, err error) {
-	tx.call = l.clock.Add(1)
+func (l *lists) readAll(db *engine.DB) (tx elle.Tx, err error) {
+	tx.Call = l.clock.Add(1)
 	err = db.View(ctx, func(x *engine.Tx) error {
 		for list := range listCount {
 			read, err := readList(x, list, false)
 			if err != nil {
 				return err
 			}
-			tx.ops = append(tx.ops, listOp{list: list, read: read})
+			tx.Ops = append(tx.Ops, elle.Op{List: list, Read: read})
 		}
 		return nil
 	})
-	tx.ret = l.clock.Add(1)
+	tx.Return = l.clock.Add(1)
 	return tx, err
 }
 
@@ -200,9 +201,9 @@ func (l *lists) work(t testing.TB, each int, rnd *rand.Rand) {
 	})
 }
 
-func wantSerializable(t *testing.T, what string, txs []listTx) {
+func wantSerializable(t *testing.T, what string, txs []elle.Tx) {
 	t.Helper()
-	problems := checkSerializable(txs)
+	problems := elle.Check(txs)
 	for _, p := range problems[:min(5, len(problems))] {
 		t.Errorf("%s: %.600s", what, p)
 	}
@@ -314,24 +315,24 @@ func (c *listCut) check(t *testing.T, where string, l *lists) {
 		t.Fatal(err)
 	}
 	there := map[int]bool{}
-	for _, o := range last.ops {
-		for _, v := range o.read {
+	for _, o := range last.Ops {
+		for _, v := range o.Read {
 			there[v] = true
 		}
 	}
-	var history []listTx
+	var history []elle.Tx
 	for _, tx := range l.txs {
 		found, writes, readLost := false, false, false
-		for _, o := range tx.ops {
-			writes = writes || o.append != 0
-			found = found || there[o.append]
-			for _, v := range o.read {
+		for _, o := range tx.Ops {
+			writes = writes || o.Append != 0
+			found = found || there[o.Append]
+			for _, v := range o.Read {
 				readLost = readLost || !there[v]
 			}
 		}
-		acknowledged := tx.ret < c.at && !c.lost
+		acknowledged := tx.Return < c.at && !c.lost
 		// A reader sees what may not be synced yet.
-		if found || (acknowledged && !tx.aborted && (writes || !readLost || c.killed)) {
+		if found || (acknowledged && !tx.Aborted && (writes || !readLost || c.killed)) {
 			history = append(history, tx)
 		}
 	}

@@ -1,4 +1,16 @@
-package suite_test
+// Package elle checks histories of transactions for serializability, after Elle (Kingsbury and
+// Alvaro, VLDB 2020). Transactions append values to lists and read lists; no value is appended
+// twice. So a list that was read shows the order of the versions before it and which transaction
+// wrote each, and so which transaction must come before which:
+//
+//	ww   a appended right before b
+//	wr   b read a list that ends in what a appended
+//	rw   a read the list as it was right before b appended
+//	rt   a had returned before b was called
+//
+// A history is serializable if this has no cycle, strictly so with the times of rt. The history
+// must end with transactions that read every list.
+package elle
 
 import (
 	"cmp"
@@ -7,55 +19,42 @@ import (
 	"strings"
 )
 
-// A check of serializability after Elle (Kingsbury and Alvaro, VLDB 2020). Transactions
-// append values to lists and read lists; no value is appended twice. So a list that was
-// read shows the order of the versions before it and which transaction wrote each, and so
-// which transaction must come before which:
-//
-//	ww   a appended right before b
-//	wr   b read a list that ends in what a appended
-//	rw   a read the list as it was right before b appended
-//	rt   a had returned before b was called
-//
-// A history is strictly serializable if this has no cycle. The history must end with
-// transactions that read every list.
-
-// listOp reads a list, or appends a value, which is never 0, to it.
-type listOp struct {
-	list   int
-	append int   // 0: a read
-	read   []int // what the read returned
+// Op reads a list, or appends a value, which is never 0, to it.
+type Op struct {
+	List   int
+	Append int   // 0: a read
+	Read   []int // what the read returned
 }
 
-// listTx is a transaction of a history.
-type listTx struct {
-	ops       []listOp
-	aborted   bool // surely not committed; its reads do not count
-	call, ret int64
+// Tx is a transaction of a history.
+type Tx struct {
+	Ops     []Op
+	Aborted bool // surely not committed; its reads do not count
+	// Call and Return are its times; 0: it takes no part in the order by real time.
+	Call, Return int64
 }
 
-// listCheck is the check of one history.
-type listCheck struct {
-	txs      []listTx
+// check is a call of Check.
+type check struct {
+	txs      []Tx
 	problems []string
 	writer   map[int]int    // value → transaction
 	last     map[[2]int]int // transaction and list → its last value
 	versions map[int][]int  // list → values in order
-	edges    map[int][]listEdge
+	edges    map[int][]edge
 }
 
-type listEdge struct {
+type edge struct {
 	to   int
 	kind string
 	list int
 }
 
-// checkSerializable returns what is wrong with the history, nothing if it is strictly
-// serializable.
-func checkSerializable(txs []listTx) []string {
-	c := &listCheck{
+// Check returns what is wrong with a history, nothing if it is serializable.
+func Check(txs []Tx) []string {
+	c := &check{
 		txs: txs, writer: map[int]int{}, last: map[[2]int]int{}, versions: map[int][]int{},
-		edges: map[int][]listEdge{},
+		edges: map[int][]edge{},
 	}
 	c.writes()
 	c.order()
@@ -67,84 +66,84 @@ func checkSerializable(txs []listTx) []string {
 	return c.problems
 }
 
-func (c *listCheck) problem(format string, args ...any) {
+func (c *check) problem(format string, args ...any) {
 	c.problems = append(c.problems, fmt.Sprintf(format, args...))
 }
 
 // writes notes the transaction that appended each value.
-func (c *listCheck) writes() {
+func (c *check) writes() {
 	for i, tx := range c.txs {
-		for _, o := range tx.ops {
-			if o.append == 0 {
+		for _, o := range tx.Ops {
+			if o.Append == 0 {
 				continue
 			}
-			if w, there := c.writer[o.append]; there {
-				c.problem("value %d is appended by %d and %d: a bad history", o.append, w, i)
+			if w, there := c.writer[o.Append]; there {
+				c.problem("value %d is appended by %d and %d: a bad history", o.Append, w, i)
 			}
-			c.writer[o.append], c.last[[2]int{i, o.list}] = i, o.append
+			c.writer[o.Append], c.last[[2]int{i, o.List}] = i, o.Append
 		}
 	}
 }
 
 // order finds the order of versions and checks that every read is one of them.
-func (c *listCheck) order() {
+func (c *check) order() {
 	for i, tx := range c.txs {
 		own := map[int][]int{}
-		for _, o := range tx.ops {
-			if o.append != 0 {
-				own[o.list] = append(own[o.list], o.append)
-			} else if !tx.aborted {
-				c.read(i, o, own[o.list])
+		for _, o := range tx.Ops {
+			if o.Append != 0 {
+				own[o.List] = append(own[o.List], o.Append)
+			} else if !tx.Aborted {
+				c.read(i, o, own[o.List])
 			}
 		}
 	}
 	for i, tx := range c.txs {
-		for _, o := range tx.ops {
-			v := c.versions[o.list]
-			if o.append == 0 && !tx.aborted && !isPrefix(external(o.read, i, c), v) {
+		for _, o := range tx.Ops {
+			v := c.versions[o.List]
+			if o.Append == 0 && !tx.Aborted && !isPrefix(external(o.Read, i, c), v) {
 				c.problem("incompatible order: transaction %d read list %d as %v, another as %v",
-					i, o.list, o.read, v)
+					i, o.List, o.Read, v)
 			}
-			if o.append != 0 && !tx.aborted && !slices.Contains(v, o.append) {
-				c.problem("lost append: %d of transaction %d to list %d", o.append, i, o.list)
+			if o.Append != 0 && !tx.Aborted && !slices.Contains(v, o.Append) {
+				c.problem("lost append: %d of transaction %d to list %d", o.Append, i, o.List)
 			}
 		}
 	}
 }
 
 // read judges one read by itself. Own is what the transaction appended before.
-func (c *listCheck) read(i int, o listOp, own []int) {
-	if n := len(o.read) - len(own); n < 0 || !slices.Equal(o.read[n:], own) {
+func (c *check) read(i int, o Op, own []int) {
+	if n := len(o.Read) - len(own); n < 0 || !slices.Equal(o.Read[n:], own) {
 		c.problem("internal: transaction %d appended %v to list %d and read %v",
-			i, own, o.list, o.read)
+			i, own, o.List, o.Read)
 		return
 	}
-	ext := o.read[:len(o.read)-len(own)]
+	ext := o.Read[:len(o.Read)-len(own)]
 	for _, v := range ext {
 		w, there := c.writer[v]
 		switch {
 		case !there:
-			c.problem("garbage: transaction %d read %d in list %d", i, v, o.list)
+			c.problem("garbage: transaction %d read %d in list %d", i, v, o.List)
 			return
-		case c.txs[w].aborted:
+		case c.txs[w].Aborted:
 			c.problem("G1a: transaction %d read %d of list %d, which %d never committed",
-				i, v, o.list, w)
+				i, v, o.List, w)
 			return
 		}
 	}
 	if n := len(ext); n > 0 {
-		if w := c.writer[ext[n-1]]; w != i && c.last[[2]int{w, o.list}] != ext[n-1] {
+		if w := c.writer[ext[n-1]]; w != i && c.last[[2]int{w, o.List}] != ext[n-1] {
 			c.problem("G1b: transaction %d read list %d in the middle of transaction %d",
-				i, o.list, w)
+				i, o.List, w)
 		}
 	}
-	if len(ext) > len(c.versions[o.list]) {
-		c.versions[o.list] = ext
+	if len(ext) > len(c.versions[o.List]) {
+		c.versions[o.List] = ext
 	}
 }
 
 // external returns what a read shows of others.
-func external(read []int, i int, c *listCheck) []int {
+func external(read []int, i int, c *check) []int {
 	n := len(read)
 	for n > 0 && c.writer[read[n-1]] == i {
 		n--
@@ -154,30 +153,30 @@ func external(read []int, i int, c *listCheck) []int {
 
 func isPrefix(a, b []int) bool { return len(a) <= len(b) && slices.Equal(a, b[:len(a)]) }
 
-func (c *listCheck) edge(from, to int, kind string, list int) {
+func (c *check) depends(from, to int, kind string, list int) {
 	if from != to {
-		c.edges[from] = append(c.edges[from], listEdge{to, kind, list})
+		c.edges[from] = append(c.edges[from], edge{to, kind, list})
 	}
 }
 
 // dependencies makes the edges of what was read and written.
-func (c *listCheck) dependencies() {
+func (c *check) dependencies() {
 	for list, v := range c.versions {
 		for i := 1; i < len(v); i++ {
-			c.edge(c.writer[v[i-1]], c.writer[v[i]], "ww", list)
+			c.depends(c.writer[v[i-1]], c.writer[v[i]], "ww", list)
 		}
 	}
 	for i, tx := range c.txs {
-		for _, o := range tx.ops {
-			if o.append != 0 || tx.aborted {
+		for _, o := range tx.Ops {
+			if o.Append != 0 || tx.Aborted {
 				continue
 			}
-			n, v := len(external(o.read, i, c)), c.versions[o.list]
+			n, v := len(external(o.Read, i, c)), c.versions[o.List]
 			if n > 0 {
-				c.edge(c.writer[v[n-1]], i, "wr", o.list)
+				c.depends(c.writer[v[n-1]], i, "wr", o.List)
 			}
 			if n < len(v) {
-				c.edge(i, c.writer[v[n]], "rw", o.list)
+				c.depends(i, c.writer[v[n]], "rw", o.List)
 			}
 		}
 	}
@@ -185,34 +184,36 @@ func (c *listCheck) dependencies() {
 
 // realTime makes edges from each transaction to those called after its return, by way of
 // further nodes, which stand for moments: one edge for each pair would be too many.
-func (c *listCheck) realTime() {
+func (c *check) realTime() {
 	var done []int
 	for i, tx := range c.txs {
-		if !tx.aborted && tx.ret > 0 {
+		if !tx.Aborted && tx.Return > 0 {
 			done = append(done, i)
 		}
 	}
-	slices.SortFunc(done, func(a, b int) int { return cmp.Compare(c.txs[a].ret, c.txs[b].ret) })
+	slices.SortFunc(done, func(a, b int) int {
+		return cmp.Compare(c.txs[a].Return, c.txs[b].Return)
+	})
 	moment := func(k int) int { return len(c.txs) + k }
 	for k, i := range done {
-		c.edge(i, moment(k), "rt", -1)
+		c.depends(i, moment(k), "rt", -1)
 		if k > 0 {
-			c.edge(moment(k-1), moment(k), "rt", -1)
+			c.depends(moment(k-1), moment(k), "rt", -1)
 		}
 	}
 	for i, tx := range c.txs {
-		k, _ := slices.BinarySearchFunc(done, tx.call, func(at int, call int64) int {
-			return cmp.Compare(c.txs[at].ret, call)
+		k, _ := slices.BinarySearchFunc(done, tx.Call, func(at int, call int64) int {
+			return cmp.Compare(c.txs[at].Return, call)
 		})
-		if k > 0 && !tx.aborted && tx.call > 0 {
-			c.edge(moment(k-1), i, "rt", -1)
+		if k > 0 && !tx.Aborted && tx.Call > 0 {
+			c.depends(moment(k-1), i, "rt", -1)
 		}
 	}
 }
 
 // cycles reports one of the shortest cycles from each transaction that is in one, until
 // there are a few.
-func (c *listCheck) cycles() {
+func (c *check) cycles() {
 	for _, group := range c.components() {
 		for _, from := range group {
 			if from >= len(c.txs) {
@@ -229,7 +230,7 @@ func (c *listCheck) cycles() {
 
 // components returns the strongly connected components of more than one node, by
 // Tarjan's algorithm without recursion.
-func (c *listCheck) components() (groups [][]int) {
+func (c *check) components() (groups [][]int) {
 	type frame struct{ node, edge int }
 	num, low, on := map[int]int{}, map[int]int{}, map[int]bool{}
 	var stack []int
@@ -276,10 +277,10 @@ func (c *listCheck) components() (groups [][]int) {
 }
 
 // shortest describes a shortest cycle through a transaction, with its name.
-func (c *listCheck) shortest(from int) string {
+func (c *check) shortest(from int) string {
 	type step struct {
 		node int
-		edge listEdge
+		edge edge
 	}
 	came := map[int]step{}
 	for queue := []int{from}; len(queue) > 0; queue = queue[1:] {

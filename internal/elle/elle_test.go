@@ -1,8 +1,10 @@
-package suite_test
+package elle_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/kstonedb/kstone/internal/elle"
 )
 
 // The check itself: each anomaly that it is to find, in the smallest history that has it,
@@ -10,7 +12,11 @@ import (
 func TestSerializabilityCheckSeesAnomalies(t *testing.T) {
 	for name, c := range anomalies() {
 		t.Run(name, func(t *testing.T) {
-			problems := checkSerializable(c.history)
+			var history []elle.Tx
+			for _, tx := range c.history {
+				history = append(history, elle.Tx(tx))
+			}
+			problems := elle.Check(history)
 			if c.want == "" {
 				if len(problems) > 0 {
 					t.Fatalf("%q", problems)
@@ -24,16 +30,21 @@ func TestSerializabilityCheckSeesAnomalies(t *testing.T) {
 	}
 }
 
+type (
+	listTx elle.Tx
+	listOp = elle.Op
+)
+
 type anomalyCase struct {
 	want    string // beginning of the first problem, "" for none
 	history []listTx
 }
 
-func txOf(ops ...listOp) listTx                 { return listTx{ops: ops} }
-func listRead(list int, is ...int) listOp       { return listOp{list: list, read: is} }
-func listAppend(list, value int) listOp         { return listOp{list: list, append: value} }
-func (tx listTx) during(call, ret int64) listTx { tx.call, tx.ret = call, ret; return tx }
-func (tx listTx) abort() listTx                 { tx.aborted = true; return tx }
+func txOf(ops ...listOp) listTx                 { return listTx{Ops: ops} }
+func listRead(list int, is ...int) listOp       { return listOp{List: list, Read: is} }
+func listAppend(list, value int) listOp         { return listOp{List: list, Append: value} }
+func (tx listTx) during(call, ret int64) listTx { tx.Call, tx.Return = call, ret; return tx }
+func (tx listTx) abort() listTx                 { tx.Aborted = true; return tx }
 
 func anomalies() map[string]anomalyCase {
 	r, a := listRead, listAppend
