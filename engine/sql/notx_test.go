@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/remote/remotetest"
 	"github.com/kstonedb/kstone/engine/table"
 )
@@ -14,7 +15,7 @@ import (
 // refused before anything is written, and others work.
 func TestWithoutTransactions(t *testing.T) {
 	ctx := context.Background()
-	db, err := table.OpenStore(ctx, remotetest.New(true, 1<<20), nil)
+	db, err := table.OpenStore(ctx, struct{ store.Store }{remotetest.New(true, 1<<20)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ const maxAttempts = 8
 
 // Commit implements store.Writer.
 func (s *Store) Commit(ctx context.Context, w *store.WriteSet) error {
-	if err := cmp.Or(store.CheckContext(ctx), w.Validate(limits), s.check()); err != nil {
+	if err := cmp.Or(store.CheckContext(ctx), w.Validate(s.Limits()), s.check()); err != nil {
 		return err
 	}
 	return s.commit(ctx, w, s.Layout.NewBatch(w))
@@ -39,8 +39,8 @@ func (s *Store) commit(ctx context.Context, w *store.WriteSet, b *remote.Batch) 
 	}
 	ctx, cancel := remote.Within(ctx, s.o.timeout())
 	defer cancel()
-	compare, puts, gets := comparisons(b), writes(b), conditionReads(b)
-	if err := checkSize(compare, puts, gets); err != nil {
+	compare, puts, gets := comparisons(b), s.writes(b.Writes), conditionReads(b)
+	if err := s.checkSize(compare, puts, gets); err != nil {
 		return err
 	}
 	for range maxAttempts {
@@ -110,14 +110,19 @@ func comparisons(b *remote.Batch) []client.Cmp {
 	return out
 }
 
-func writes(b *remote.Batch) []client.Op {
-	out := make([]client.Op, len(b.Writes))
-	for i, w := range b.Writes {
+// writes returns the operations that write. One that deletes leaves a trace: see tx.go.
+func (s *Store) writes(all []remote.Write) []client.Op {
+	out := make([]client.Op, len(all), len(all)+ownOps)
+	deletes := false
+	for i, w := range all {
 		if w.Value == nil {
-			out[i] = client.OpDelete(string(w.Key))
+			out[i], deletes = client.OpDelete(string(w.Key)), true
 		} else {
 			out[i] = client.OpPut(string(w.Key), string(w.Value))
 		}
+	}
+	if deletes {
+		out = append(out, client.OpPut(string(s.Layout.TraceKey()), ""))
 	}
 	return out
 }
@@ -133,7 +138,7 @@ func conditionReads(b *remote.Batch) []client.Op {
 // checkSize refuses what a server would refuse, with what to do. What a limit of the store allows
 // may still be too large: a condition on a version takes two comparisons, and zero bytes of
 // partition keys are written as two.
-func checkSize(compare []client.Cmp, puts, gets []client.Op) error {
+func (s *Store) checkSize(compare []client.Cmp, puts, gets []client.Op) error {
 	const perPart, perRequest = 32, 1 << 10 // more than lengths and tags take
 	n := perRequest + perPart*(len(compare)+len(puts)+len(gets))
 	for i := range compare {
@@ -145,9 +150,9 @@ func checkSize(compare []client.Cmp, puts, gets []client.Op) error {
 		}
 	}
 	switch {
-	case len(compare) > maxTxnOps:
+	case len(compare) > s.o.txnOps():
 		return fmt.Errorf("%w: etcd: the conditions take %d comparisons, limit is %d: "+
-			"make the write set smaller", store.ErrTooLarge, len(compare), maxTxnOps)
+			"make the write set smaller", store.ErrTooLarge, len(compare), s.o.txnOps())
 	case n > maxRequestBytes:
 		return fmt.Errorf("%w: etcd: the transaction has about %d bytes, limit is %d: "+
 			"make the write set smaller", store.ErrTooLarge, n, maxRequestBytes)

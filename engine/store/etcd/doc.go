@@ -9,8 +9,9 @@
 // A snapshot is a revision, which the first answer of a read fixes, so that no read needs a round
 // trip for it. It ends, with store.ErrStale, when etcd compacts its history. An item's version is
 // the revision that has written it. A write set is one transaction of etcd, with its conditions as
-// comparisons: one round trip. It has at most 128 operations and 1.25 MiB, the limits of a server
-// with its default settings less what a request needs besides.
+// comparisons: one round trip. It has at most 127 operations and 1.25 MiB, the limits of a server
+// with its default settings less what a request needs besides. Transactions are optimistic: see
+// tx.go.
 //
 // A server walks over the whole range that it reads a page of, and sorts all of it if the page is
 // in descending order. So ranges within a partition are cheap, and intervals of partitions are not:

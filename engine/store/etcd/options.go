@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 
 // Options are the parts of a URL
 //
-//	etcd://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...]/NAME[?ca=FILE&cert=FILE&key=FILE&timeout=10s]
+//	etcd://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...]/NAME[?ca=FILE&cert=FILE&key=FILE&timeout=10s&txn-ops=128]
 //
 // The zero Options of New are those of a URL without parameters.
 type Options struct {
@@ -32,6 +33,9 @@ type Options struct {
 	CA, Cert, Key string
 	// Timeout ends calls whose context has no deadline. 0 means DefaultTimeout.
 	Timeout time.Duration
+	// TxnOps is how many operations the members allow in a transaction, as txn-ops: their
+	// --max-txn-ops, where it is not the default of etcd, 128. 0 means that.
+	TxnOps int
 }
 
 // DefaultTimeout is the timeout without an option. It outlasts the election of a leader.
@@ -70,6 +74,10 @@ func (o *Options) set(name, value string) (err error) {
 		o.Cert = value
 	case "key":
 		o.Key = value
+	case "txn-ops":
+		if o.TxnOps, err = strconv.Atoi(value); err != nil {
+			return invalid("parameter txn-ops: %q is no number", value)
+		}
 	case "timeout":
 		if o.Timeout, err = time.ParseDuration(value); err != nil {
 			return invalid("parameter timeout: %v", err)
@@ -79,7 +87,8 @@ func (o *Options) set(name, value string) (err error) {
 			return invalid("parameter tls: %q is neither on nor off", value)
 		}
 	default:
-		return invalid("parameter %q is unknown: want tls, ca, cert, key or timeout", name)
+		return invalid("parameter %q is unknown: want tls, ca, cert, key, timeout "+
+			"or txn-ops", name)
 	}
 	return nil
 }
@@ -91,6 +100,8 @@ func (o *Options) check() error {
 		}
 	}
 	switch {
+	case o.TxnOps < 0 || o.TxnOps == ownOps:
+		return invalid("txn-ops %d: at least %d", o.TxnOps, ownOps+1)
 	case o.Timeout < 0:
 		return invalid("timeout %v is negative", o.Timeout)
 	case (o.Cert == "") != (o.Key == ""):
@@ -120,6 +131,13 @@ func (o *Options) timeout() time.Duration {
 		return DefaultTimeout
 	}
 	return o.Timeout
+}
+
+func (o *Options) txnOps() int {
+	if o.TxnOps == 0 {
+		return defaultTxnOps
+	}
+	return o.TxnOps
 }
 
 func invalid(format string, args ...any) error {

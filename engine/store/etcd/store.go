@@ -29,20 +29,24 @@ var _ interface {
 	store.Store
 	store.ItemReader
 	store.LateSnapshots
+	store.Transactor
 } = (*Store)(nil)
 
-// maxTxnOps and maxRequestBytes are those of servers with default settings.
+// defaultTxnOps and maxRequestBytes are those of servers with default settings.
 const (
-	maxTxnOps       = 128
+	defaultTxnOps   = 128
 	maxRequestBytes = 3 << 19
 )
 
+// ownOps are operations of a commit that are not its caller's: see trace in commit.go.
+const ownOps = 1
+
 var limits = store.Limits{
-	KeyBytes: 32 << 10, ValueBytes: 1 << 20, CommitOps: maxTxnOps, CommitBytes: 5 << 18,
-	PropertyBytes: 1 << 20, Fences: 1,
+	KeyBytes: 32 << 10, ValueBytes: 1 << 20,
+	CommitOps: defaultTxnOps - ownOps, CommitBytes: 5 << 18, PropertyBytes: 1 << 20, Fences: 1,
 	Costs: store.Costs{ // a member reads some 300,000 keys a second
 		Seek: 20_000, Key: 3_000, Byte: 2, Fetch: 5_000, RoundTrip: 1e6, Page: 4096,
-		Batch: maxTxnOps, Trees: 1,
+		Batch: defaultTxnOps, Trees: 1,
 	},
 }
 
@@ -60,7 +64,11 @@ func New(c *client.Client, o *Options) *Store {
 }
 
 // Limits implements store.Store.
-func (s *Store) Limits() store.Limits { return limits }
+func (s *Store) Limits() store.Limits {
+	l := limits
+	l.CommitOps, l.Costs.Batch = s.o.txnOps()-ownOps, s.o.txnOps()
+	return l
+}
 
 // Close closes the store, and its client if Open has made it.
 func (s *Store) Close() error {

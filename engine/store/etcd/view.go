@@ -74,9 +74,10 @@ func (v *view) read(
 	ctx, cancel := remote.Within(ctx, v.s.o.timeout())
 	defer cancel()
 	out := make([]*pb.RangeResponse, n)
+	most := v.s.o.txnOps()
 	part := func(from int) error {
-		ops := make([]client.Op, 0, maxTxnOps)
-		for i := from; i < min(from+maxTxnOps, n); i++ {
+		ops := make([]client.Op, 0, min(most, n))
+		for i := from; i < min(from+most, n); i++ {
 			ops = append(ops, op(i))
 		}
 		rev, err := v.s.send(ctx, ops, out[from:])
@@ -90,7 +91,7 @@ func (v *view) read(
 	}
 	var wg sync.WaitGroup
 	errs := make([]error, n)
-	for from := maxTxnOps; from < n; from += maxTxnOps {
+	for from := most; from < n; from += most {
 		wg.Go(func() {
 			errs[from] = part(from)
 		})

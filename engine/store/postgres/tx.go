@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -60,31 +59,7 @@ func (s *Store) Begin(ctx context.Context, o *store.TxOptions) (store.Tx, error)
 
 // Update implements store.Transactor.
 func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
-	for attempt := 1; ; attempt++ {
-		err := s.update(ctx, fn)
-		if !errors.Is(err, store.ErrConflict) {
-			return err
-		}
-		wait := time.NewTimer(min(firstWait<<min(attempt, 16), mostWait))
-		select {
-		case <-wait.C:
-		case <-ctx.Done():
-			wait.Stop()
-			return errors.Join(context.Cause(ctx), err)
-		}
-	}
-}
-
-func (s *Store) update(ctx context.Context, fn func(store.Tx) error) error {
-	tx, err := s.Begin(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	if err := fn(tx); err != nil {
-		return err
-	}
-	return tx.End(ctx)
+	return remote.Update(ctx, s.Begin, fn)
 }
 
 // Commit implements store.Writer: it checks the conditions and adds the writes.

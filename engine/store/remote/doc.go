@@ -7,6 +7,7 @@
 //     one wave of requests. [Reader] is a store.Reader over views: it divides ranges, reads in
 //     pages, merges, and drops what has expired.
 //   - [Batch] is a write set by encoded keys, each written once, with its conditions.
+//   - [Tx] is a transaction over a [Base], a view with a commit that proves what was read.
 //   - [Trips] counts round trips: a store calls [Request] around each of its requests.
 //   - [Within] ends calls whose context has no deadline.
 package remote

@@ -15,7 +15,8 @@ import (
 //	prefix 'i' [stripe] ordered
 //
 // with the ordered form of its key (package keycodec), and, if the layout is striped, the stripe of
-// its partition before it, one byte. A property has the key prefix 'p' name.
+// its partition before it, one byte. A property has the key prefix 'p' name. The key prefix 'd' is
+// that of TraceKey.
 //
 // Why a stripe: a store that divides its keys into ranges writes ascending keys to one machine. The
 // stripe spreads partitions over 256 ranges. Each partition is in one of them, whole and in order;
@@ -28,6 +29,7 @@ type Layout struct {
 const (
 	itemKind     = 'i'
 	propertyKind = 'p'
+	traceKind    = 'd'
 )
 
 // stripes is the number of values that keycodec.Stripe has.
@@ -52,6 +54,10 @@ func (l Layout) DecodeKey(b, scratch []byte) (store.Key, []byte, error) {
 func (l Layout) PropertyKey(name string) []byte {
 	return append(append(l.prefix, propertyKind), name...)
 }
+
+// TraceKey returns the key that a store may write to say that it has deleted something, if it keeps
+// no other trace of that.
+func (l Layout) TraceKey() []byte { return append(l.prefix, traceKind) }
 
 // Range returns the range of everything that the database has.
 func (l Layout) Range() (start, end []byte) {

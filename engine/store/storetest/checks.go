@@ -25,7 +25,7 @@ type Check struct {
 
 // Checks returns what every implementation must pass. Their random numbers begin with seed.
 func Checks(seed uint64) []Check {
-	return []Check{
+	return append([]Check{
 		{"Values", checkValues},
 		{"MultiGet", checkMultiGet},
 		{"Ranges", func(t T, s store.Store) { checkRanges(t, s, seed) }},
@@ -42,7 +42,7 @@ func Checks(seed uint64) []Check {
 		{"Limits", checkLimits},
 		{"Properties", checkProperties},
 		{"Contexts", checkContexts},
-	}
+	}, txChecks(seed)...)
 }
 
 var ctx = context.Background()

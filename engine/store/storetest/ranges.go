@@ -11,12 +11,12 @@ import (
 
 // content is a store with a list of what should be in it.
 type content struct {
-	s     store.Store
+	s     store.Writer
 	rnd   *rand.Rand
 	items map[string]store.Item
 }
 
-func newContent(s store.Store, seed uint64) *content {
+func newContent(s store.Writer, seed uint64) *content {
 	return &content{s, rand.New(rand.NewPCG(seed, 0)), map[string]store.Item{}}
 }
 

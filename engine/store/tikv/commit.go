@@ -147,7 +147,7 @@ func (c *commit) toRead() (conds *remote.Batch, presumed map[string]bool) {
 
 // check reads conditions as of a timestamp.
 func (c *commit) check(ctx context.Context, conds *remote.Batch, ts uint64) error {
-	pairs, err := (&view{c.Store, ts}).Get(ctx, conds.CondKeys())
+	pairs, err := c.at(ts).Get(ctx, conds.CondKeys())
 	if err == nil {
 		err = conds.Check(c.w, pairs, c.Now())
 	}
@@ -162,14 +162,24 @@ func (c *commit) write(
 	if err != nil {
 		return c.failure(ctx, "commit", err)
 	}
-	txn.SetEnableAsyncCommit(!c.o.NoAsyncCommit)
-	txn.SetEnable1PC(!c.o.NoOnePhase)
-	if err := c.add(ctx, txn, c.b, presumed); err != nil {
-		return cmp.Or(c.failure(ctx, "commit", err), txn.Rollback())
+	return c.send(ctx, txn, c.b, presumed, &sending{now: now})
+}
+
+// send adds the batch to a transaction and commits it.
+func (s *Store) send(
+	ctx context.Context, txn *transaction.KVTxn, b *remote.Batch, presumed map[string]bool,
+	state *sending,
+) error {
+	txn.SetEnableAsyncCommit(!s.o.NoAsyncCommit && state.allow == nil)
+	txn.SetEnable1PC(!s.o.NoOnePhase && state.allow == nil)
+	if err := s.add(ctx, txn, b, presumed); err != nil {
+		return cmp.Or(s.failure(ctx, "commit", err), txn.Rollback())
 	}
-	state := &sending{now: now}
-	err = txn.Commit(context.WithValue(ctx, commitKey{}, state))
-	return c.outcome(ctx, err, state.decided.Load())
+	err := txn.Commit(context.WithValue(ctx, commitKey{}, state))
+	if state.refused != nil {
+		return state.refused
+	}
+	return s.outcome(ctx, err, state.decided.Load())
 }
 
 // presumedAbsent returns the keys that have to be absent and are put.

@@ -20,6 +20,9 @@ func (c countedClient) SendRequest(
 ) (*tikvrpc.Response, error) {
 	if c, ok := ctx.Value(commitKey{}).(*sending); ok {
 		c.prewritten.Store(true)
+		if answer := c.refusal(req); answer != nil {
+			return answer, nil
+		}
 		if decides(req) {
 			c.decided.Store(true)
 		}
@@ -41,7 +44,7 @@ type countedOracle struct{ oracle.Oracle }
 
 // GetTimestamp implements oracle.Oracle.
 func (o countedOracle) GetTimestamp(ctx context.Context, opt *oracle.Option) (uint64, error) {
-	if c, ok := ctx.Value(commitKey{}).(*sending); ok && !c.prewritten.Load() {
+	if c, ok := ctx.Value(commitKey{}).(*sending); ok && c.now != 0 && !c.prewritten.Load() {
 		return c.now, nil
 	}
 	defer remote.Request(ctx)()

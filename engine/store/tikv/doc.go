@@ -27,5 +27,7 @@
 // that is taken inside the same call of Commit, so commits that follow one another have ascending
 // timestamps.
 //
+// Transactions are optimistic: see tx.go.
+//
 // Items have no versions: the client does not return the timestamp of a value.
 package tikv

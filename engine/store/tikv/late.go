@@ -40,7 +40,7 @@ type lateView struct {
 }
 
 // newest reads the newest state.
-func (s *Store) newest() *view { return &view{s, math.MaxUint64} }
+func (s *Store) newest() *view { return s.at(math.MaxUint64) }
 
 // Get implements remote.View.
 func (v *lateView) Get(ctx context.Context, keys [][]byte) (pairs []remote.Pair, err error) {
@@ -101,7 +101,7 @@ func (v *lateView) read(
 	v.mu.Lock()
 	if ts := v.ts; ts != 0 {
 		v.mu.Unlock()
-		return at(&view{v.s, ts})
+		return at(v.s.at(ts))
 	}
 	defer v.mu.Unlock()
 	if v.same != nil {
@@ -123,7 +123,7 @@ func (v *lateView) read(
 		}
 	}
 	if err == nil {
-		err = at(&view{v.s, ts})
+		err = at(v.s.at(ts))
 	}
 	if err == nil {
 		v.ts = ts
@@ -136,8 +136,8 @@ func (v *lateView) second(ctx context.Context, at func(*view) error) error {
 	var wg sync.WaitGroup
 	var same bool
 	var failed error
-	wg.Go(func() { same, failed = v.same(ctx, &view{v.s, v.taken}) })
-	err := at(&view{v.s, v.taken})
+	wg.Go(func() { same, failed = v.same(ctx, v.s.at(v.taken)) })
+	err := at(v.s.at(v.taken))
 	wg.Wait()
 	switch {
 	case err != nil:

@@ -83,8 +83,13 @@ type commitKey struct{}
 // sending is the state of a commit that the client carries out.
 type sending struct {
 	// now is what the client gets when it asks for a timestamp that the commit comes after, which
-	// it does before it sends anything.
+	// it does before it sends anything. 0: a new one.
 	now uint64
+	// allow, if not nil, is asked before a request that commits at a timestamp. After an error none
+	// is sent, and it is the outcome. allowed is the timestamp that was allowed last.
+	allow   func(ts uint64) error
+	allowed uint64
+	refused error
 	// prewritten: a request has been sent. decided: one that may have decided the commit.
 	prewritten, decided atomic.Bool
 }

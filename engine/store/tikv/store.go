@@ -34,6 +34,7 @@ var _ interface {
 	store.Store
 	store.ItemReader
 	store.LateSnapshots
+	store.Transactor
 } = (*Store)(nil)
 
 // limits of a cluster with its default settings.
@@ -92,7 +93,7 @@ func (s *Store) view(ctx context.Context, point bool) (remote.View, func(), erro
 	if err != nil {
 		return nil, nil, err
 	}
-	return &view{s, ts}, func() {}, nil
+	return s.at(ts), func() {}, nil
 }
 
 func (s *Store) check() error {

@@ -14,6 +14,7 @@ import (
 	"github.com/tikv/client-go/v2/tikvrpc"
 	"github.com/tikv/client-go/v2/txnkv/txnlock"
 
+	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/remote"
 )
 
@@ -21,7 +22,13 @@ import (
 type view struct {
 	s  *Store
 	ts uint64
+	// own, if not 0, is the beginning of a transaction whose locks are passed over. Others are
+	// waited for only shortly then: see tx.go.
+	own uint64
 }
+
+// at returns a view of a timestamp.
+func (s *Store) at(ts uint64) *view { return &view{s: s, ts: ts} }
 
 // maxSleepMs bounds how long the client tries again: the context ends it.
 const maxSleepMs = 1 << 30
@@ -87,6 +94,9 @@ func (v *view) Pages(ctx context.Context, spans []remote.Span) ([]remote.Page, e
 // the lower end.
 func (v *view) page(ctx context.Context, span remote.Span) (remote.Page, error) {
 	r := pageReader{view: v, bo: client.NewBackoffer(ctx, maxSleepMs), span: span}
+	if v.own != 0 {
+		r.resolved = []uint64{v.own}
+	}
 	for {
 		pairs, err := r.region()
 		if err != nil {
@@ -123,6 +133,7 @@ type pageReader struct {
 	// resolved and committed are transactions whose locks the servers shall pass over, or read
 	// through.
 	resolved, committed []uint64
+	waits               int // how often it has waited for a lock
 }
 
 // region reads pairs of the first region of the span, and cuts the region off if that was all.
@@ -221,6 +232,9 @@ func (r *pageReader) unlock(resp *kvrpcpb.ScanResponse) (bool, error) {
 	ms, resolved, committed, err := r.s.kv.GetLockResolver().ResolveLocksForRead(r.bo, r.ts, locks,
 		lite)
 	r.resolved, r.committed = append(r.resolved, resolved...), append(r.committed, committed...)
+	if r.waits++; r.own != 0 && r.waits > maxOwnWaits {
+		return true, fmt.Errorf("%w: %d locks of others", store.ErrConflict, len(locks))
+	}
 	if err == nil && ms > 0 {
 		err = r.bo.BackoffWithMaxSleepTxnLockFast(int(ms),
 			fmt.Errorf("a page meets %d locks", len(locks)))

@@ -9,13 +9,19 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/server/v3/embed"
+
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/etcd"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
-// sharedMembers is one: for what a database answers, more add nothing but time.
-const sharedMembers = 1
+// sharedMembers is one: for what a database answers, more add nothing but time. It takes
+// transactions of sharedTxnOps, so that statements of the size of other stores' can be compared.
+const (
+	sharedMembers = 1
+	sharedTxnOps  = 4096
+)
 
 var (
 	shared = sync.OnceValues(func() (*Cluster, error) {
@@ -23,7 +29,7 @@ var (
 		if err != nil {
 			return nil, err
 		}
-		return Start(dir, sharedMembers, nil)
+		return Start(dir, sharedMembers, func(cfg *embed.Config) { cfg.MaxTxnOps = sharedTxnOps })
 	})
 	used  atomic.Bool // there is a shared cluster
 	names atomic.Int64
@@ -38,7 +44,7 @@ func Storage(t testing.TB, clock func() time.Time) (next func() store.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := c.URL(fmt.Sprint("storage", names.Add(1)))
+	url := fmt.Sprintf("%s?txn-ops=%d", c.URL(fmt.Sprint("storage", names.Add(1))), sharedTxnOps)
 	return func() store.Store {
 		s, err := etcd.Open(context.Background(), url)
 		if err != nil {

@@ -33,6 +33,7 @@ type Fault func(ctx context.Context) error
 var _ interface {
 	store.Store
 	store.LateSnapshots
+	store.Transactor
 } = (*Store)(nil)
 
 // New returns an empty store, with or without stripes in front of its keys, whose pages have at
@@ -247,5 +248,40 @@ func (s *Store) SetProperty(_ context.Context, name string, value []byte) error 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.merge([]remote.Write{write})
+	return nil
+}
+
+// Begin implements store.Transactor.
+func (s *Store) Begin(ctx context.Context, o *store.TxOptions) (store.Tx, error) {
+	if err := store.CheckContext(ctx); err != nil {
+		return nil, err
+	}
+	return remote.Begin(s.Reader, &base{view{s: s}}, s.Limits(), o)
+}
+
+// Update implements store.Transactor.
+func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return remote.Update(ctx, s.Begin, fn)
+}
+
+// base is what a transaction reads.
+type base struct{ view }
+
+// Commit implements remote.Base.
+func (b *base) Commit(ctx context.Context, reads *remote.Reads, writes []remote.Write) error {
+	if err := b.s.request(ctx); err != nil {
+		return err
+	}
+	b.s.mu.Lock()
+	defer b.s.mu.Unlock()
+	now := &view{s: &Store{maxPage: b.s.maxPage}, pairs: b.s.pairs, fixed: true}
+	holds, err := reads.Hold(context.WithoutCancel(ctx), now)
+	if err != nil {
+		return err
+	}
+	if !holds {
+		return store.ErrConflict
+	}
+	b.s.merge(writes)
 	return nil
 }
