@@ -13,8 +13,8 @@ type someKeys struct {
 
 const (
 	// sampleKeys is the size of a sample, which is taken again when the table has grown by a
-	// sampleGrowth-th and some keys: it costs about 50 µs.
-	sampleKeys   = 512
+	// sampleGrowth-th and some keys: it costs about 200 µs.
+	sampleKeys   = 2048
 	sampleGrowth = 10
 	sampleSlack  = 32
 )

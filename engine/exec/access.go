@@ -54,7 +54,9 @@ func (r *runner) newAccess(n *plan.Access) (*access, error) {
 		a.decoder.test(n.Residual)
 		a.ints = a.intFilter(n.Residual)
 	}
-	if n.Index != nil && !n.Covering {
+	if n.Index != nil && n.Covering {
+		a.decoder.own = !a.decoder.keys && a.decoder.want.Within(n.Index.OwnColumns())
+	} else if n.Index != nil {
 		a.entry = a.decoder
 		a.entry.full = n.Table.Row()
 		covers := n.Index.Covers()
@@ -70,6 +72,7 @@ type decoder struct {
 	want     schema.ColumnSet
 	ordinals []int // of the columns at the start of the layout
 	keys     bool  // RowPK and RowSK follow them
+	own      bool  // of an index: its entries have all of it without the keys of their rows
 	full     []expr.Value
 	row      []expr.Value
 	buf      []byte
@@ -159,9 +162,13 @@ func (d *decoder) decodeRow(key store.Key, value []byte) ([]expr.Value, error) {
 	return d.row, err
 }
 
-// decodeEntry returns what an entry has of its row, and the key of the row. Both are
-// valid until the next call.
-func (d *decoder) decodeEntry(x *schema.Index, it store.Item) ([]expr.Value, store.Key, error) {
+// decodeEntry returns what an entry has of its row, and the key of the row if own is not set. Both
+// are valid until the next call.
+func (d *decoder) decodeEntry(x *schema.Index, it *store.Item) ([]expr.Value, store.Key, error) {
+	if d.own {
+		err := x.DecodeOwn(d.full, it.Key.SK, it.Value, &d.want)
+		return d.arrange(store.Key{}), store.Key{}, err
+	}
 	key, buf, err := x.DecodeEntry(d.full, d.buf[:0], it.Key.SK, it.Value, &d.want)
 	d.buf = buf
 	if err != nil {
@@ -225,7 +232,8 @@ type sink struct {
 	left  int64 // rows that are still wanted; negative: no limit
 	err   error
 	done  bool
-	block store.Block // of one item
+	item  store.Item
+	block store.Block // of item
 	// single makes the sink fetch each row at once; taken then reports whether the last
 	// item became a row.
 	single, taken bool
@@ -248,7 +256,7 @@ func (s *sink) take(b *store.Block) bool {
 		if err != nil {
 			s.fail(err)
 		} else {
-			s.put(it)
+			s.index(&it)
 		}
 		if s.done {
 			return false
@@ -315,9 +323,15 @@ func (s *sink) rows(b *store.Block) bool {
 // put takes an item. It returns false if no more are wanted.
 func (s *sink) put(it store.Item) bool {
 	if s.node.Index == nil {
-		s.block.SetItem(&it)
+		s.item = it
+		s.block.SetItem(&s.item)
 		return s.rows(&s.block)
 	}
+	return s.index(&it)
+}
+
+// index is put for an entry of the index.
+func (s *sink) index(it *store.Item) bool {
 	a := s.counts
 	if a.Keys++; a.Keys%checkEvery == 0 {
 		if err := s.meter.check(0); err != nil {

@@ -126,7 +126,7 @@ func TestLimitThatIsNotReached(t *testing.T) {
 			t.Fatalf("%q:\n%s", c.than, p.ExplainAnalyze())
 		}
 		a := find(f.First, func(n plan.Node) bool { _, ok := n.(*plan.Access); return ok })
-		if read := a.Actual().Fetched; read > 2*boundRows/3 {
+		if read := a.Actual().Fetched; read > 3*boundRows/4 {
 			t.Errorf("%q: %d rows fetched by the index", c.than, read)
 		}
 	}

@@ -269,7 +269,7 @@ func (l *lookupJoin) readIndex() error {
 		if !a.node.Covering {
 			d = &a.entry
 		}
-		row, key, err := d.decodeEntry(a.node.Index, it)
+		row, key, err := d.decodeEntry(a.node.Index, &it)
 		ok := false
 		if err == nil {
 			ok, err = a.filter.holds(row)

@@ -13,7 +13,7 @@ import (
 
 // minGain is how many times cheaper an intersection has to be than the best single index:
 // its estimate rests on two guesses.
-const minGain = 4
+const minGain = 2
 
 // unions returns a candidate for each OR whose terms different indexes can serve: the row
 // keys that each of them finds, each once, and then the rows. It leaves out what costs at least
@@ -155,6 +155,7 @@ func (q *query) fetch(r *relation, e *estimate.Estimator, keys Node) Node {
 	p := q.newPath(r, nil, false)
 	s := operator.Step{Elements: p.layout, Expected: keys.Estimate()}
 	c := q.costs()
+	s.Expected.Startup += min(s.Expected.Rows, firstFetch) * c.Fetch
 	s.Expected.Cost += s.Expected.Rows*c.Fetch + c.Trips(s.Expected.Rows, c.Batch)
 	s.Expected.Rows = estimate.Clamp(e.Rows() * e.Selectivity(r.pred))
 	return &Fetch{Step: s, Input: keys, Source: r.sourceTable(),

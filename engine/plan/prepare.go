@@ -135,6 +135,7 @@ func resolveRewritten(sel *Select, opt Options) (*query, error) {
 
 func prepareQuery(q *query) (p *Prepared, err error) {
 	p = &Prepared{q: q}
+	q.narrow()
 	for _, s := range q.allSubs() {
 		if q.isApplied {
 			break // the query around runs them

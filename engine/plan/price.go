@@ -55,25 +55,38 @@ func (p *path) priceOf(e *estimate.Estimator, c *Costs) {
 			read += skipDoubt * max(0, entries-read)
 		}
 	}
-	cost := read * (1 - p.left) * c.Zone
+	skipped := read * (1 - p.left) * c.Zone
+	cost := skipped
 	read *= p.left
 	cost += read * (c.Key + c.Byte*e.EntryBytes(p.index) + c.Test*float64(len(p.pred)))
+	decoded := read
+	if p.index == nil {
+		decoded = min(read, p.rows) // a row is tested before
+	}
+	cost += decoded * c.Decode
 	if cost += c.Trips(read, c.Page); p.skip != nil { // one group after the other
 		cost += c.Trips(seeks, 1)
 	}
+	streams, startup := 1.0, 0.0
 	if !p.covering {
-		fetched := min(read, entries*e.Selectivity(p.entryTerms()))
+		terms := p.entryTerms()
+		fetched := min(read, entries*e.Selectivity(terms))
 		cost += c.Fetch*fetched + c.Trips(fetched, c.Batch)
+		if len(terms) < len(p.pred) { // not every one makes a row
+			startup = c.Fetch * min(fetched, firstFetch)
+		}
 	}
-	streams := 1.0
 	if p.ordered {
 		streams = p.scan.Buckets
 		if p.fixed > 0 {
 			streams *= p.scan.Ranges
 		}
 		cost += c.MergeCost(read, int(streams))
+		if blocks := read * e.EntryBytes(p.index) / blockBytes; streams > 1 {
+			startup += skipped / (1 + blocks/streams) // to the first block of each
+		}
 	}
-	p.estimate = operator.Estimate{Rows: p.rows, Startup: streams * c.Seek,
+	p.estimate = operator.Estimate{Rows: p.rows, Startup: streams*c.Seek + startup,
 		Cost: seeks*c.Seek + cost}
 	if p.ordered && p.fixed == 0 {
 		p.reach(e, cost)
@@ -85,6 +98,13 @@ func (p *path) priceOf(e *estimate.Estimator, c *Costs) {
 		p.estimate = operator.Estimate{Rows: n, Startup: p.estimate.Startup, Cost: first}
 	}
 }
+
+// firstFetch is how many rows are fetched at once at first, and blockBytes the usual size of a
+// block of rows.
+const (
+	firstFetch = 32
+	blockBytes = 4096
+)
 
 // skipDoubt is the share of the entries that are expected to be tried for the first one of their
 // group for which terms are true: those may be together, elsewhere.

@@ -35,6 +35,7 @@ type query struct {
 	page       bool
 	subs       []*subquery
 	semis      []semiValues
+	firsts     []firstValues
 	applied    []*subquery // that are run for rows
 	isApplied  bool        // this query is
 	correlated bool        // some expression has a column of a query around

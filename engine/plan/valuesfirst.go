@@ -115,7 +115,33 @@ func (q *query) listed(term expr.Expr) (expr.Expr, bool) {
 	}
 	s.query.standAlone()
 	s.kind, s.most = SubplanList, maxFirstValues
+	q.firsts = append(q.firsts, firstValues{x, s})
 	return expr.In{X: x, List: []expr.Expr{expr.Subquery{Query: s, Kind: expr.Rows}}}, true
+}
+
+// firstValues is a subquery that is read first, and the column that is compared with its values.
+type firstValues struct {
+	x expr.Column
+	s *subquery
+}
+
+// narrow adds to the subqueries that are read first what WHERE says about the column that is
+// compared with their values: others are of no use.
+func (q *query) narrow() {
+	for _, f := range q.firsts {
+		inner := f.s.query
+		own, ok := inner.outputs[0].Expr.(expr.Column)
+		if !ok || own.Source < 0 || own.Collation != 0 || f.x.Collation != 0 || !inner.simple() {
+			continue
+		}
+		for _, w := range q.where {
+			column, with, ok := restriction(w)
+			if ok && plain(column) == plain(f.x) &&
+				!hasResolved([]expr.Expr{w}, q.scope.params) {
+				inner.where = append(inner.where, with(own))
+			}
+		}
+	}
 }
 
 // semiValues is a semi join whose right side could be read first.

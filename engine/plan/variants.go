@@ -75,12 +75,23 @@ func (c *Cache) Fitting(p *Prepared, params []expr.Value) *Prepared {
 	}
 	var room [16 + maxWatched]byte
 	key := binary.AppendUvarint(append(room[:0], keyOfClass, byte(coarser)), v.id)
-	key = v.appendClass(key, params, coarser)
+	key = v.appendClass(key, params, coarser, false)
+	fitting := c.fitting(key, p, params)
+	if _, risky := fitting.root.(*fallback); !risky {
+		return fitting
+	}
+	// Counting what these values find costs far less than the wrong one of the two plans.
+	key = append(key, keyOfCounted)
+	return c.fitting(v.appendClass(key, params, coarser, true), p, params)
+}
+
+// fitting returns the plan that is kept for a class of values, or plans for these.
+func (c *Cache) fitting(key []byte, p *Prepared, params []expr.Value) *Prepared {
 	if fitting, ok := c.Get(key).(*Prepared); ok {
 		return fitting
 	}
-	v.planned.Add(1)
-	fitting := v.planFor(p, params)
+	p.variants.planned.Add(1)
+	fitting := p.variants.planFor(p, params)
 	c.Keep(key, fitting)
 	return fitting
 }
@@ -105,11 +116,16 @@ func (v *variants) indifferent(p *Prepared) bool {
 	return true
 }
 
-// appendClass appends the class of values: what they leave of the rows, column by column.
-func (v *variants) appendClass(key []byte, values []expr.Value, coarser int64) []byte {
+// keyOfCounted stands between the class of values by statistics and that by counts.
+const keyOfCounted = 0xFF
+
+// appendClass appends the class of values: what they leave of the rows, column by column; counted
+// has that counted where it can be.
+func (v *variants) appendClass(key []byte, values []expr.Value, coarser int64,
+	counted bool) []byte {
 	for i := range v.watched {
 		w := &v.watched[i]
-		e := w.estimator.With(values)
+		e := w.estimator.With(values, counted)
 		bits := min(max(-math.Log2(e.Selectivity(w.terms)), 0), maxBits)
 		key = append(key, byte(bits)>>coarser)
 	}
@@ -150,7 +166,7 @@ func (p *Prepared) fitResolved(values []expr.Value) *Prepared {
 		return p
 	}
 	var room [16 + maxWatched]byte
-	key := string(v.appendClass(room[:0], values, 0))
+	key := string(v.appendClass(room[:0], values, 0, false))
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if fitting := v.resolved[key]; fitting != nil {

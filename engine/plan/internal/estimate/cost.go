@@ -6,15 +6,16 @@ import "math"
 // on the machine (see engine/table) or left at their defaults, which were measured with
 // the data in the cache. Only their proportions matter to the choice.
 type Costs struct {
-	Seek  float64 // finding the first key of a range in one stripe
-	Key   float64 // reading on to the next key
-	Byte  float64 // each byte of key and value on the way
-	Fetch float64 // reading a row by its key, in a batch
-	Merge float64 // a step of an ordered merge, for each doubling of the streams
-	Test  float64 // evaluating a predicate on a row
-	Zone  float64 // leaving out a row by the zones of its block
-	Hash  float64 // putting a row into a hash table, or finding it there
-	Sort  float64 // one comparison of a sort
+	Seek   float64 // finding the first key of a range in one stripe
+	Key    float64 // reading on to the next key
+	Byte   float64 // each byte of key and value on the way
+	Fetch  float64 // reading a row by its key, in a batch
+	Decode float64 // reading the columns of an entry, or of a row that is not left out
+	Merge  float64 // a step of an ordered merge, for each doubling of the streams
+	Test   float64 // evaluating a predicate on a row
+	Zone   float64 // leaving out a row by the zones of its block
+	Hash   float64 // putting a row into a hash table, or finding it there
+	Sort   float64 // one comparison of a sort
 
 	// Of stores on other machines; 0 in this process.
 	Trip  float64 // a request and its answer
@@ -41,7 +42,8 @@ func (c *Costs) AllTrees() float64 {
 
 // DefaultCosts is what is used without calibration.
 var DefaultCosts = Costs{
-	Seek: 1500, Key: 40, Byte: 0.2, Fetch: 1200, Merge: 10, Test: 25, Zone: 3, Hash: 80, Sort: 30,
+	Seek: 1500, Key: 40, Byte: 0.2, Fetch: 900, Decode: 60, Merge: 10, Test: 25, Zone: 3, Hash: 80,
+	Sort: 30,
 }
 
 // Stripes is the number of LSM trees a scan of all rows has to look into.

@@ -8,9 +8,9 @@ import (
 )
 
 // With returns the estimator for other values of parameters. It counts again, but only if the
-// statistics are not of the rows that there are.
-func (e *Estimator) With(given []expr.Value) Estimator {
-	out := e.refreshed()
+// statistics are not of the rows that there are, or if that is asked for.
+func (e *Estimator) With(given []expr.Value, count bool) Estimator {
+	out := e.refreshed(count)
 	out.given = given
 	return out
 }

@@ -373,12 +373,17 @@ func (e *Estimator) Selectivity(terms []expr.Expr) float64 {
 	var lists []expr.In
 	for _, t := range terms {
 		if in, ok := t.(expr.In); ok && e.live != nil {
-			lists = append(lists, in)
+			lists = e.withList(lists, in)
 			continue
 		}
 		if c, ok := t.(expr.Cmp); ok {
 			column, ok := c.L.(expr.Column)
-			if _, list := spans.IsList(c.R); ok && !list && spans.IsConstant(c.R) {
+			_, list := spans.IsList(c.R)
+			if ok && list && c.Op == expr.Eq && e.live != nil {
+				lists = e.withList(lists, expr.In{X: column, List: []expr.Expr{c.R}})
+				continue
+			}
+			if ok && !list && spans.IsConstant(c.R) {
 				if c.Op == expr.Eq {
 					first, again := equals.of(column.Ordinal)
 					if !again {

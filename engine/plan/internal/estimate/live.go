@@ -31,6 +31,7 @@ type Live struct {
 	counts  map[string]float64
 	left    int
 	key     []byte
+	common  map[[2]listID]expr.In // what lists have in common
 }
 
 const (
@@ -77,12 +78,12 @@ func (e *Estimator) WithLive(l *Live) *Estimator {
 }
 
 // refreshed returns the estimator for another time.
-func (e *Estimator) refreshed() Estimator {
+func (e *Estimator) refreshed(count bool) Estimator {
 	out := *e
 	if e.live != nil {
 		out.live, out.rows = nil, 0
 		out.WithLive(NewLive(e.live.counter))
-		if out.rows == 0 {
+		if out.rows == 0 && !count {
 			out.live = nil
 		}
 	}

@@ -90,7 +90,7 @@ func (w *scanWalk) walk(i int, terms []expr.Expr, depth int) (fraction, ranges f
 		w.equals = w.equals.without(ordinal)
 		return fraction, ranges
 	}
-	if in, ok := conjunct.ListOn(&w.key.Key, i, terms); ok {
+	if in, ok := w.listOn(i, terms); ok {
 		w.note(i, depth)
 		f, r := w.walk(i+1, terms, depth)
 		if share, ok := w.after(i, in); ok {
@@ -111,6 +111,21 @@ func (w *scanWalk) walk(i int, terms []expr.Expr, depth int) (fraction, ranges f
 		return f, 1
 	}
 	return w.joint() * w.e.Selectivity(on), 1
+}
+
+// listOn is conjunct.ListOn with what all lists of the column have in common.
+func (w *scanWalk) listOn(i int, terms []expr.Expr) (in expr.In, ok bool) {
+	if in, ok = conjunct.ListOn(&w.key.Key, i, terms); !ok || w.e.live == nil {
+		return in, ok
+	}
+	lists := []expr.In{in}
+	for _, t := range terms {
+		other, ok := conjunct.List(t, w.key.Source)
+		if ok && other.X.(expr.Column).Ordinal == w.key.Ordinals[i] {
+			lists = w.e.withList(lists, other)
+		}
+	}
+	return lists[0], true
 }
 
 // counted returns the share of the entries with the values on the way to column i and a range of

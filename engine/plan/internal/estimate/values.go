@@ -159,17 +159,9 @@ func (e *Estimator) listAfter(x *schema.Index, i int, equals equalities, in expr
 	if !ok {
 		return 0, false
 	}
-	var values []expr.Value
-	for _, item := range in.List {
-		switch list, many := e.listOf(item); {
-		case many && list.Kind() != expr.KindList:
-			return 0, false
-		case many:
-			values = slices.AppendSeq(values, list.Elements())
-		default:
-			v, _ := e.known(item)
-			values = append(values, v)
-		}
+	values, ok := e.valuesOf(in)
+	if !ok {
+		return 0, false
 	}
 	ordinal, sum, counted := keyColumn(e.table, x, i).Ordinal, 0.0, 0.0
 	step := 1 + (len(values)-1)/maxCountedItems

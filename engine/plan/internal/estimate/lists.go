@@ -1,0 +1,87 @@
+package estimate
+
+import (
+	"slices"
+
+	"github.com/kstonedb/kstone/engine/expr"
+)
+
+// listID is the memory of a list, and its length.
+type listID struct {
+	first *expr.Expr
+	n     int
+}
+
+// withList returns lists with one more, which all are true of a row: of a column with several
+// that are known, what these have in common.
+func (e *Estimator) withList(lists []expr.In, in expr.In) []expr.In {
+	column, ok := in.X.(expr.Column)
+	if !ok || in.Not || len(in.List) == 0 {
+		return append(lists, in)
+	}
+	for i, other := range lists {
+		c, ok := other.X.(expr.Column)
+		if !ok || other.Not || c.Ordinal != column.Ordinal || c.Collation != column.Collation {
+			continue
+		}
+		if both, ok := e.common(other, in); ok {
+			lists[i] = both
+			return lists
+		}
+	}
+	return append(lists, in)
+}
+
+// common returns the values that are in two lists of one column; ok is false if they are not known.
+//
+// Requires: e.live is not nil. Why: it keeps them, since many paths are estimated by the same terms.
+func (e *Estimator) common(a, b expr.In) (both expr.In, ok bool) {
+	if a.List == nil || &a.List[0] == &b.List[0] {
+		return a, true
+	}
+	id := [2]listID{{&a.List[0], len(a.List)}, {&b.List[0], len(b.List)}}
+	if both, ok = e.live.common[id]; ok {
+		return both, true
+	}
+	of, known := e.valuesOf(a)
+	also, all := e.valuesOf(b)
+	if !known || !all {
+		return both, false
+	}
+	in := make(map[expr.Value]bool, len(also))
+	for _, v := range also {
+		in[v.Canonical()] = true
+	}
+	both = expr.In{X: a.X, List: []expr.Expr{}}
+	for _, v := range of {
+		if in[v.Canonical()] {
+			both.List = append(both.List, expr.Const{Value: v})
+		}
+	}
+	if e.live.common == nil {
+		e.live.common = map[[2]listID]expr.In{}
+	}
+	e.live.common[id] = both
+	return both, true
+}
+
+// valuesOf returns the values of a list; ok is false if not all are known.
+func (e *Estimator) valuesOf(in expr.In) (values []expr.Value, ok bool) {
+	for _, item := range in.List {
+		switch list, many := e.listOf(item); {
+		case many && list.IsNull():
+			return nil, false
+		case list.Kind() == expr.KindList:
+			values = slices.AppendSeq(values, list.Elements())
+		case many:
+			values = append(values, list)
+		default:
+			v, known := e.known(item)
+			if !known {
+				return nil, false
+			}
+			values = append(values, v)
+		}
+	}
+	return values, true
+}
