@@ -82,7 +82,8 @@ func TestPlansOfSeveralLists(t *testing.T) {
 			t.Errorf("%s %v: not %q\n%s", text, args, plan, e)
 		}
 	}
-	const lists = "SELECT note FROM orders WHERE cust IN (?) AND cust IN (?) ORDER BY created LIMIT 10"
+	const lists = "SELECT note FROM orders WHERE cust IN (?) AND cust IN (?) ORDER BY created " +
+		"LIMIT 10"
 	want(lists, "index: by_created", long(0), long(1))
 	want(lists, "index: by_cust", long(0)[:200], long(0)[100:200])
 	w.analyze()

@@ -32,9 +32,9 @@ func (e *Estimator) withList(lists []expr.In, in expr.In) []expr.In {
 	return append(lists, in)
 }
 
-// common returns the values that are in two lists of one column; ok is false if they are not known.
+// common returns the values that are in two lists of a column; ok is false if they are not known.
 //
-// Requires: e.live is not nil. Why: it keeps them, since many paths are estimated by the same terms.
+// Requires: e.live is not nil. Why: it keeps them, many paths are estimated by the same terms.
 func (e *Estimator) common(a, b expr.In) (both expr.In, ok bool) {
 	if a.List == nil || &a.List[0] == &b.List[0] {
 		return a, true
