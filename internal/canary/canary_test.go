@@ -19,7 +19,7 @@ import (
 // without it only that they can be is checked.
 const canaryEnv = "KSTONE_CANARY"
 
-func init() { bugs = append(bugs, shipBugs...) }
+func init() { bugs = slices.Concat(bugs, shipBugs, valueBugs, storeBugs) }
 
 // root is the module's directory.
 const root = "../.."
@@ -126,7 +126,7 @@ func runTest(t *testing.T, dir, pkg, names string, count, effort int) (out strin
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-failfast", "-timeout", "5m",
 		fmt.Sprintf("-count=%d", count), "-run", "^("+names+")$", pkg)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Args[len(cmd.Args)-1] = module(dir, pkg)
 	// Some bugs show at the sizes of `make test` only now and then.
 	cmd.Env = append(os.Environ(), fmt.Sprint("KSTONE_EFFORT=", effort))
 	b, err := cmd.CombinedOutput()
@@ -140,10 +140,23 @@ func runTest(t *testing.T, dir, pkg, names string, count, effort int) (out strin
 	return string(b), err != nil
 }
 
-// copyTree copies the module without its commands and documents.
+// module returns the directory of the module that has a package, and what the package is called
+// there.
+func module(root, pkg string) (dir, local string) {
+	dir = filepath.Join(root, pkg)
+	for local = "."; dir != root; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		local = "./" + filepath.Join(filepath.Base(dir), local)
+	}
+	return dir, local
+}
+
+// copyTree copies the tree without benchmarks and documents.
 func copyTree(t *testing.T, to string) {
 	t.Helper()
-	skip := []string{".git", "bin", "build", "cmd", "docs"}
+	skip := []string{".git", "bin", "build", "cmd/kstone-bench", "docs"}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

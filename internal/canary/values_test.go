@@ -74,5 +74,3 @@ var valueBugs = []bug{
 		"./engine", "TestLargeValuesLive",
 	},
 }
-
-func init() { bugs = append(bugs, valueBugs...) }
