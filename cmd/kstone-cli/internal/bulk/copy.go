@@ -27,10 +27,10 @@ created if there is none. SRC and DEST are directories, or URLs of stores on
 other machines.
 
 The source is read as it was at the beginning. A table that DEST has already
-must have the same definition; its rows that are missing or differ are written,
-and no row is removed. So a copy that was interrupted is finished by the same
-command, which writes only what is missing, and a second copy brings over what
-has changed meanwhile.
+must have the same definition; its last indexes, if they are missing, are made,
+rows that are missing or differ are written, and no row is removed. So a copy
+that was interrupted is finished by the same command, which writes only what is
+missing, and a second copy brings over what has changed meanwhile.
 
 In the end all rows of DEST are read, and their number and checksum compared with what was
 read from SRC. Items that were put by key are not copied: see export.`,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
@@ -49,11 +50,18 @@ func (t *Target) open(ctx context.Context, name, want string) (err error) {
 	if err != nil {
 		return err
 	}
-	t.def = t.to.Schema()
-	have, err := sql.Definition(t.def)
+	have, err := sql.Definition(t.to.Schema())
 	if err != nil {
 		return err
 	}
+	// A copy that was killed may have left a table without its last indexes.
+	if rest, ok := strings.CutPrefix(want, have); ok && rest != "" {
+		if err := t.create(ctx, rest); err != nil {
+			return err
+		}
+		have = want
+	}
+	t.def = t.to.Schema()
 	if have != want {
 		return cli.Usage("table %s has another definition in DEST:\n%s", name, have).
 			WithHint("drop it there, or change it to\n%s", want)
@@ -84,7 +92,7 @@ func (t *Target) Analyze(ctx context.Context) error {
 	return err
 }
 
-// create makes the table.
+// create makes the table, or what is missing of it.
 func (t *Target) create(ctx context.Context, definition string) error {
 	parts, err := t.dest.SQL.PrepareParts(definition)
 	for _, stmt := range parts {

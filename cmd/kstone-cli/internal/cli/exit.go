@@ -172,7 +172,7 @@ func hintFor(err error) string {
 	case errors.Is(err, keycodec.ErrKeyTooLarge):
 		return "keys hold at most 64 KiB; store long data in the value"
 	case errors.Is(err, engine.ErrTooLarge):
-		return "values hold at most 64 MiB; split the data over several sort keys"
+		return "write less at a time, or split the data over several sort keys"
 	case errors.Is(err, engine.ErrDiskFull):
 		return "nothing is lost; free some space and run the command again"
 	case errors.Is(err, fs.ErrPermission):

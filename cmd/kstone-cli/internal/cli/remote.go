@@ -27,7 +27,7 @@ func IsURL(name string) bool {
 func engineOnly(name string) error {
 	return Usage("%s is not a directory, and only a database in a directory has items by key, "+
 		"files and stripes", Shown(name)).WithHint("a URL is taken by sql, table, index, " +
-		"import --table, export --table, copy and shell")
+		"dump, copy and shell, and by import, export, scan and count with --table")
 }
 
 // openURL opens a store on other machines.
