@@ -82,6 +82,9 @@ func TestRealCluster(t *testing.T) {
 	if url == "" {
 		t.Skip("KSTONE_TIKV is the URL of a database of a cluster that may be emptied: not set")
 	}
+	there, err := tikv.Open(ctx, url)
+	ok(t, err) // once, and not for each check
+	ok(t, there.Close())
 	for _, check := range storetest.Checks(testutil.Seed(t)) {
 		t.Run(check.Name, func(t *testing.T) {
 			s, err := tikv.Open(ctx, url)
