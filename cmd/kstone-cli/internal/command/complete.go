@@ -9,6 +9,7 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/overview"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 	completionTime = 300 * time.Millisecond
 )
 
-// partitions returns the first partition keys that begin with prefix. It jumps from
+// partitions returns the first partition keys that begin with prefix, without those of tables. It jumps from
 // one to the next and never reads a partition.
 func partitions(d *cli.Database, prefix string) []string {
 	if d.Schema != nil && !d.Schema.PlainPK() {
@@ -27,6 +28,7 @@ func partitions(d *cli.Database, prefix string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 	defer cancel()
 	var found []string
+	owners, _ := overview.OwnersOf(ctx, d.DB) // nil: all keys are offered
 	sc := engine.Scan{Limit: 1}
 	if prefix != "" {
 		for range d.Query(ctx, engine.Query{PK: []byte(prefix), Limit: 1}) {
@@ -42,7 +44,9 @@ func partitions(d *cli.Database, prefix string) []string {
 				return found
 			}
 			pk := string(item.Key.PK)
-			found = append(found, pk)
+			if owners == nil || !owners.Of(item.Key.PK).Inner() {
+				found = append(found, pk)
+			}
 			sc.StartAfter = engine.Key{PK: []byte(pk + "\x00")}
 			n++
 		}

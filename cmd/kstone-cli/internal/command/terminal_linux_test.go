@@ -40,7 +40,13 @@ func startTerminal(t *testing.T, env []string, args ...string) *terminal {
 // startSized is startTerminal with a number of columns.
 func startSized(t *testing.T, cols uint16, env []string, args ...string) *terminal {
 	t.Helper()
-	self, err := exec.LookPath("kstone-cli")
+	return startProgram(t, "kstone-cli", cols, env, args...)
+}
+
+// startProgram runs any program on a terminal of 30 rows.
+func startProgram(t *testing.T, name string, cols uint16, env []string, args ...string) *terminal {
+	t.Helper()
+	path, err := exec.LookPath(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +70,7 @@ func startSized(t *testing.T, cols uint16, env []string, args ...string) *termin
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, args...)
+	cmd := exec.Command(path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.Env = append(append(os.Environ(), "TERM=xterm-256color"), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
