@@ -335,7 +335,7 @@ func TestOpenWithoutPermission(t *testing.T) {
 
 // Files of a format version from the future are refused by name.
 //
-// Promise (damage): Unknown versions are refused by name.
+// Promise (damage): Unknown versions are refused by name, and opening changes no file then.
 func TestUnknownFormatVersions(t *testing.T) {
 	mem := vfs.NewMem()
 	fixture(t, mem)
@@ -356,15 +356,19 @@ func TestUnknownFormatVersions(t *testing.T) {
 		}
 		changed := maps.Clone(files)
 		changed[name] = string(b)
-		fsys := restore(t, "db", changed)
-		db, err := engine.OpenFS(fsys, "db", nil)
-		if err == nil { // an SST is looked into when it is needed
-			_, err = db.Verify(ctx, nil)
-			_ = db.Close()
-		}
-		if !errors.Is(err, engine.ErrVersion) || !errors.Is(err, engine.ErrCorrupt) ||
-			!strings.Contains(fmt.Sprint(err), name) {
-			t.Errorf("%s: %v", name, err)
+		for _, o := range []engine.Options{{ReadOnly: true}, {}} {
+			fsys := restore(t, "db", changed)
+			db, err := engine.OpenFS(fsys, "db", &o)
+			if err == nil { // an SST is looked into when it is needed
+				_, err = db.Verify(ctx, nil)
+				_ = db.Close()
+			} else if !maps.Equal(snapshotFiles(t, fsys, "db"), changed) {
+				t.Errorf("%s: opening with %+v has changed files", name, o)
+			}
+			if !errors.Is(err, engine.ErrVersion) || !errors.Is(err, engine.ErrCorrupt) ||
+				!strings.Contains(fmt.Sprint(err), name) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 }

@@ -9,8 +9,9 @@ import (
 // version is set by the linker in a release: -X …/internal/cli.version=v1.2.3.
 var version string
 
-// FormatVersions are the versions of the file formats that this program writes.
-const FormatVersions = "log 1, data file 1, manifest 1, cursor 1, segment 1"
+// formatVersions are the versions of the file formats that this program writes.
+const formatVersions = "log 1, data file 1, manifest 1 (2 and 2 with value files 1), cursor 1, " +
+	"segment 1"
 
 // Version describes the program: its version and commit, how it was built, and the formats.
 func Version() string {
@@ -32,5 +33,5 @@ func Version() string {
 		v = "development"
 	}
 	return fmt.Sprintf("%s %s (commit %s%s, %s, %s/%s)\nfile formats: %s\n", Program, v, commit,
-		changed, runtime.Version(), runtime.GOOS, runtime.GOARCH, FormatVersions)
+		changed, runtime.Version(), runtime.GOOS, runtime.GOARCH, formatVersions)
 }

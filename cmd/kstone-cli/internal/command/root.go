@@ -59,7 +59,7 @@ func Root(a *cli.App) *cobra.Command {
 		Args:          cobra.ArbitraryArgs,
 		Version:       "of the program and its formats",
 	}
-	root.SetVersionTemplate(cli.Version() + "\n")
+	root.SetVersionTemplate(cli.Version())
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
