@@ -25,7 +25,7 @@ help: ## list the targets
 demo: ## import the cities of the world, kill that, and look around
 	@echo "compiling kstone-cli, which takes a minute or more the first time"
 	@mkdir -p bin && $(GO) build -o bin/kstone-cli ./cmd/kstone-cli
-	@bin/kstone-cli demo
+	@rm -rf build/demo && bin/kstone-cli demo build/demo
 
 # Fixed seeds and committed corpora only, so that a failure is one of the code: new random
 # numbers are for stress, fuzz and nightly.

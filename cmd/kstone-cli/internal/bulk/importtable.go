@@ -36,6 +36,14 @@ type rowImporter struct {
 // importSample is how many rows are looked at for the statistics of what was imported.
 const importSample = 2000
 
+// hasKey reports whether a table has such a primary key, so that an import can be repeated as it
+// was typed.
+func hasKey(t *schema.Table, key []string) bool {
+	return slices.EqualFunc(t.KeyOrdinals(), key, func(i int, name string) bool {
+		return strings.EqualFold(t.Columns[i].Name, name)
+	})
+}
+
 // importTable imports everything and prints the summary.
 func importTable(ctx context.Context, a *cli.App, t *cli.Tables, f *ImportFlags, name string,
 	in io.Reader, size int64) error {
@@ -47,7 +55,7 @@ func importTable(ctx context.Context, a *cli.App, t *cli.Tables, f *ImportFlags,
 	case fresh:
 		err = cli.Advise(err, "did you mean "+best+
 			"? --key COLUMN,… makes a new table in any case")
-	case err == nil && len(f.key)+len(f.types) > 0:
+	case err == nil && (len(f.types) > 0 || len(f.key) > 0 && !hasKey(found.Schema(), f.key)):
 		err = cli.Usage("--key and --type are for a new table, and there is a table %s", f.table).
 			WithHint("leave them out to add to it")
 	}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,8 +63,21 @@ type tour struct {
 	stays bool
 }
 
-// demoCols is how wide the demo writes.
+// demoCols is how wide the demo writes, unless the terminal is narrower.
 const demoCols = 100
+
+// path returns the end of a command that makes the system's shell find the program by its name; it
+// is empty if it does so already.
+func (t *tour) path() string {
+	self, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	if found, err := exec.LookPath(cli.Program); err == nil && found == self {
+		return ""
+	}
+	return " && PATH=" + forShell(filepath.Dir(self)) + ":$PATH"
+}
 
 // imports are the arguments of the import that is killed and finished.
 var imports = []string{"import", "cities.db", "cities.jsonl.gz", "--pk", "country", "--sk",
@@ -76,6 +90,10 @@ func (t *tour) run() error {
 	}
 	fmt.Fprintf(t.app.Out, "171,075 cities (GeoNames, CC BY 4.0) go into a database in %s.\n",
 		t.dir)
+	if t.stays {
+		fmt.Fprintf(t.app.Out, "Every command can be copied after:\n$ cd %s%s\n", forShell(t.dir),
+			t.path())
+	}
 	const south = "SELECT country, count(*) AS n FROM cities WHERE lat < 0" +
 		" GROUP BY country ORDER BY n DESC LIMIT 3"
 	for _, step := range []func() error{
@@ -84,11 +102,11 @@ func (t *tour) run() error {
 		t.step("One item by its key.", "get", "cities.db", "IT", "--sk-part", "Lombardy",
 			"--sk-part", "Provincia di Brescia", "--sk-part", "Brescia"),
 		t.step("A range of one partition, backwards.", "query", "cities.db", "IT", "--sk-prefix",
-			"Lombardy", "--reverse", "--limit", "3"),
-		t.step("Every eighth city as a row of a table that is made of the file; an index; a query.",
+			"Lombardy", "--reverse", "--limit", "2"),
+		t.step("Every eighth city as a row of a table, made of the file; an index; a query.",
 			"import", "cities.db", "sample.jsonl", "--table", "cities", "--key",
 			"country,region,county,city,lat,lng"),
-		t.step("", "index", "create", "cities.db", "cities", "by_lat", "lat"),
+		t.step("", "sql", "cities.db", "CREATE INDEX IF NOT EXISTS by_lat ON cities (lat)"),
 		t.step("", "sql", "cities.db", south),
 		t.step("Every stored byte is checked; a page about the database.", "verify", "cities.db"),
 		t.step("", "report", "cities.db", "-o",
@@ -182,9 +200,13 @@ func (t *tour) step(text string, args ...string) func() error {
 		if err != nil {
 			return err
 		}
+		cols := demoCols
+		if t.app.Width > 0 {
+			cols = min(cols, t.app.Width)
+		}
 		out, err := cmd.CombinedOutput()
 		for line := range strings.Lines(string(out)) {
-			for _, part := range present.WrapLine(strings.TrimRight(line, "\n"), demoCols) {
+			for _, part := range present.WrapLine(strings.TrimRight(line, "\n"), cols) {
 				fmt.Fprintln(t.app.Out, part)
 			}
 		}
@@ -192,7 +214,7 @@ func (t *tour) step(text string, args ...string) func() error {
 	}
 }
 
-// killed starts the import, kills it when the log has grown, and looks at what is there.
+// killed starts the import, kills it when the log has half of it, and looks at what is there.
 func (t *tour) killed() error {
 	t.show("An import, which kill -9 ends in the middle.", imports)
 	cmd, err := t.command(imports)
@@ -203,11 +225,10 @@ func (t *tour) killed() error {
 		return err
 	}
 	db := filepath.Join(t.dir, "cities.db")
-	const enough = 4 << 20 // bytes of about 20 million
-	tick := time.NewTicker(5 * time.Millisecond)
+	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for range 2000 {
-		if size, _ := sizeOfLog(db); size > enough {
+	for range 20_000 {
+		if logReaches(db, enoughLog) {
 			break
 		}
 		<-tick.C
@@ -220,15 +241,23 @@ func (t *tour) killed() error {
 	return t.step("What was written is there.", "count", "cities.db")()
 }
 
-// sizeOfLog returns how far the log of a database has been written.
-func sizeOfLog(db string) (size int64, err error) {
-	names, err := filepath.Glob(filepath.Join(db, "wal-*.log"))
-	for _, name := range names {
-		data, readErr := os.ReadFile(name)
-		err = errors.Join(err, readErr)
-		size += int64(len(bytes.TrimRight(data, "\x00"))) // its space is reserved
-	}
-	return size, err
+// enoughLog is how many bytes of log the import may write before it is killed, of about 15 million.
+const enoughLog = 6_000_000
+
+// logReaches reports whether a database has written that much of a log segment, whose space is
+// reserved and zero.
+func logReaches(db string, offset int64) bool {
+	names, _ := filepath.Glob(filepath.Join(db, "wal-*.log"))
+	return slices.ContainsFunc(names, func(name string) bool {
+		f, err := os.Open(name)
+		if err != nil {
+			return false
+		}
+		defer f.Close()
+		var b [512]byte
+		n, err := f.ReadAt(b[:], offset)
+		return err == nil && len(bytes.Trim(b[:n], "\x00")) > 0
+	})
 }
 
 func sizeOfFiles(dir string) (size int64, err error) {

@@ -11,7 +11,7 @@ import (
 
 // TestSystemShells presses Tab in the shells that are installed.
 //
-// Promise (manners): Tab completes commands, keys, tables and values of flags in bash, zsh and fish.
+// Promise (manners): Tab completes commands, keys, tables and values of flags in bash, zsh, fish.
 func TestSystemShells(t *testing.T) {
 	testutil.SlowUnderRace(t, "starts programs")
 	for _, c := range []struct {
