@@ -19,8 +19,8 @@ const (
 	completionTime = 300 * time.Millisecond
 )
 
-// partitions returns the first partition keys that begin with prefix, without those of tables. It jumps from
-// one to the next and never reads a partition.
+// partitions returns the first partition keys that begin with prefix, without those of tables. It
+// jumps from one to the next and never reads a partition.
 func partitions(d *cli.Database, prefix string) []string {
 	if d.Schema != nil && !d.Schema.PlainPK() {
 		return nil

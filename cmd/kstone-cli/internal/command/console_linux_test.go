@@ -85,3 +85,24 @@ func modesOf(t *testing.T, x *terminal) uint32 {
 	}
 	return modes.Lflag
 }
+
+// TestConsoleAndTopInAShell serves a console of a shell's database, and watches it.
+//
+// Promise (manners): console and top show the database of a shell, which goes on after them.
+func TestConsoleAndTopInAShell(t *testing.T) {
+	t.Parallel()
+	s := startTerminal(t, []string{"KSTONE_HISTORY=", "HOME=" + t.TempDir()}, "shell")
+	s.prompt()
+	s.send("console" + enter)
+	s.expect("Ctrl-C ends the console")
+	s.send(ctrlC)
+	s.prompt()
+	s.send("top" + enter)
+	s.expect("q ends")
+	s.send("q")
+	s.prompt()
+	s.send("select 40 + 2 as sum;" + enter)
+	s.expect("42")
+	s.send(ctrlD)
+	s.rest()
+}

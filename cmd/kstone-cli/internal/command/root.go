@@ -133,13 +133,13 @@ func groups(a *cli.App) []group {
 		{"Upkeep", []*cobra.Command{
 			upkeep.SettingsCommand(a), upkeep.FlushCommand(a), upkeep.CompactCommand(a),
 		}},
+		{"Watch", []*cobra.Command{console.Command(a), console.TopCommand(a)}},
 	}
 	if a.Open != nil {
 		return all
 	}
 	return append(all,
 		group{"Keys", []*cobra.Command{keytool.KeysCommand(a), keytool.SegmentCommand(a)}},
-		group{"Watch", []*cobra.Command{console.Command(a), console.TopCommand(a)}},
 		group{"Move", []*cobra.Command{bulk.CopyCommand(a), migrate.Command(a)}},
 		group{"Prove and rescue", []*cobra.Command{
 			upkeep.RepairCommand(a), upkeep.RestoreCommand(a), upkeep.TortureCommand(a),

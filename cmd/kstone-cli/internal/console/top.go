@@ -24,8 +24,12 @@ type sampler func(ctx context.Context, since uint64) (*console.Sample, error)
 func TopCommand(a *cli.App) *cobra.Command {
 	var once bool
 	interval := time.Second
+	use, least := "top DB|ADDRESS [--once]", 1
+	if a.Open != nil { // its database is meant
+		use, least = "top [ADDRESS] [--once]", 0
+	}
 	cmd := &cobra.Command{
-		Use:   "top DB|ADDRESS [--once]",
+		Use:   use,
 		Short: "Watch a running database in the terminal",
 		Long: `Show how much is read and written, latencies, stalls, memory, files, and the stripes
 and partitions that change most, again and again; q or Ctrl-C ends it.
@@ -39,7 +43,7 @@ the process reads most, by a sample of one read in 256.
 With --once, or if the output is not a terminal, one sample of one interval is written.`,
 		Example: `  kstone-cli top cities.db --once
   kstone-cli top http://127.0.0.1:8017/?token=…`,
-		Args: cli.Words(1, 1),
+		Args: cli.Words(least, 1),
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "write one sample")
 	cmd.Flags().DurationVar(&interval, "interval", interval, "`TIME` between samples")
@@ -58,14 +62,19 @@ With --once, or if the output is not a terminal, one sample of one interval is w
 			}
 			return watch(ctx, a, take, interval)
 		}
-		if address, ok := consoleAddress(args[0]); ok {
+		path := append(args, "")[0]
+		if address, ok := consoleAddress(path); ok {
 			take, err := fromConsole(address)
 			if err != nil {
 				return err
 			}
 			return show(take)
 		}
-		return a.WithDB(args[0], cli.ReadOnly, func(d *cli.Database) error {
+		if a.Open != nil && path != "" {
+			return cli.Usage("top: %s is not the address of a console", path).
+				WithHint("top alone shows the open database")
+		}
+		return a.WithDB(path, cli.ReadOnly, func(d *cli.Database) error {
 			tables, err := a.OpenTables(ctx, d)
 			if err != nil {
 				return err
