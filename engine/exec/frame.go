@@ -24,6 +24,8 @@ type Request struct {
 	Cut bool
 	// Batch is that of Options.
 	Batch int
+	// Frame is used until RunPhysical returns; nil: one of a pool.
+	Frame *Frame
 }
 
 // Sink takes the rows of an execution, one after the other, and reports whether more are
@@ -45,12 +47,15 @@ type Reading struct {
 	Moved bool
 }
 
-// RunPhysical answers a query with one operator, out of a frame that is used again: nothing is
+// RunPhysical answers a query with one operator, out of a Frame that is used again: nothing is
 // made that depends on the query alone, and nothing is allocated for rows. It uses q until it
 // returns.
 func RunPhysical(ctx context.Context, r store.Reader, p *plan.Physical, q *Request,
 	out Sink) (Reading, error) {
-	f := framePool.Get().(*frame)
+	f := q.Frame
+	if f == nil {
+		f = framePool.Get().(*Frame)
+	}
 	defer f.release()
 	f.Physical, f.q, f.ctx, f.reader, f.sink = p, q, ctx, r, out // the rest is zero
 	if n := len(p.Table.Columns); cap(f.full) < n {
@@ -100,8 +105,9 @@ func RunPhysical(ctx context.Context, r store.Reader, p *plan.Physical, q *Reque
 	return f.read, err
 }
 
-// frame is one execution of a Physical, and its memory.
-type frame struct {
+// Frame is one execution of a Physical, and its memory, which the next one uses again. The zero
+// value is ready.
+type Frame struct {
 	execution
 	full    []expr.Value // a row of the table
 	out     []expr.Value // a row of the result
@@ -115,7 +121,7 @@ type frame struct {
 	mayHold func(store.Zone) bool // of ranges; nil until it is needed
 }
 
-// execution is the state of a frame.
+// execution is the state of a Frame.
 type execution struct {
 	*plan.Physical
 	q      *Request
@@ -135,18 +141,20 @@ type execution struct {
 	err    error
 }
 
-var framePool = sync.Pool{New: func() any { return new(frame) }}
+var framePool = sync.Pool{New: func() any { return new(Frame) }}
 
 // maxKeptBytes is the largest buffer that is kept for the next execution.
 const maxKeptBytes = 1 << 16
 
 // release lets go of everything but memory.
-func (f *frame) release() {
+func (f *Frame) release() {
 	if !f.Point {
 		f.ranges.Release()
 		f.results.Release()
 	}
+	pooled := f.q.Frame == nil
 	if cap(f.arena) > maxKeptBytes || cap(f.buf) > maxKeptBytes || cap(f.entry) > maxKeptBytes {
+		*f = Frame{}
 		return
 	}
 	if !f.q.Stored || f.tested || f.rested || f.Index != nil { // rows were decoded
@@ -155,11 +163,13 @@ func (f *frame) release() {
 	}
 	f.execution = execution{}
 	f.out, f.keys, f.arena = f.out[:0], f.keys[:0], f.arena[:0]
-	framePool.Put(f)
+	if pooled {
+		framePool.Put(f)
+	}
 }
 
 // entryPoint reads the row of the unique entry at a key.
-func (f *frame) entryPoint(key store.Key) (err error) {
+func (f *Frame) entryPoint(key store.Key) (err error) {
 	if f.entry, err = f.reader.Get(f.ctx, f.entry[:0], key); err != nil {
 		return err
 	}
@@ -171,7 +181,7 @@ func (f *frame) entryPoint(key store.Key) (err error) {
 // agrees reports whether a row that was read from the present has the values that its entry was
 // found by. If so, it is the answer at the moment it was read, whatever has happened since the
 // entry was.
-func (f *frame) agrees(key store.Key, value []byte) bool {
+func (f *Frame) agrees(key store.Key, value []byte) bool {
 	indexed := schema.Columns(f.Index.Ordinals()...)
 	if f.Table.Decode(f.full, key, value, &indexed) != nil {
 		return false
@@ -189,7 +199,7 @@ func (f *frame) agrees(key store.Key, value []byte) bool {
 }
 
 // access reads ranges.
-func (f *frame) access() (Reading, error) {
+func (f *Frame) access() (Reading, error) {
 	ok, err := f.Bind(&f.ranges, f.q.Params)
 	if err != nil || !ok {
 		return Reading{Tree: err == nil}, err
@@ -219,7 +229,7 @@ func (f *frame) access() (Reading, error) {
 }
 
 // scan reads the ranges.
-func (f *frame) scan() error {
+func (f *Frame) scan() error {
 	rg := store.Range{Kind: store.KindPartitions, PKs: f.ranges.PKs, Spans: f.ranges.Spans,
 		Unordered: !f.Ordered, Reverse: f.Reverse}
 	if f.ranges.Interval {
@@ -256,7 +266,7 @@ func (f *frame) scan() error {
 }
 
 // take takes the items of a block, and reports whether more are wanted.
-func (f *frame) take(b *store.Block) bool {
+func (f *Frame) take(b *store.Block) bool {
 	for i := 0; i < b.Len() && !f.done; i++ {
 		f.read.Keys++
 		if f.Index == nil {
@@ -282,7 +292,7 @@ func (f *frame) take(b *store.Block) bool {
 const mostLimit = 1 << 30
 
 // fail ends the run with an error.
-func (f *frame) fail(err error) {
+func (f *Frame) fail(err error) {
 	if f.err == nil {
 		f.err = err
 	}
@@ -290,7 +300,7 @@ func (f *frame) fail(err error) {
 }
 
 // entered takes an entry of the index.
-func (f *frame) entered(it *store.Item) {
+func (f *Frame) entered(it *store.Item) {
 	x := f.Index
 	if f.Covering {
 		var err error
@@ -328,7 +338,7 @@ func (f *frame) entered(it *store.Item) {
 }
 
 // holds reports whether a condition is true of f.full.
-func (f *frame) holds(tested bool, p *expr.Program) bool {
+func (f *Frame) holds(tested bool, p *expr.Program) bool {
 	if !tested {
 		return true
 	}
@@ -340,7 +350,7 @@ func (f *frame) holds(tested bool, p *expr.Program) bool {
 }
 
 // later puts the key of a row, whose PK is in the arena, on the list of those to fetch.
-func (f *frame) later(key store.Key) {
+func (f *Frame) later(key store.Key) {
 	if key.SK != nil {
 		start := len(f.arena)
 		f.arena = append(f.arena, key.SK...)
@@ -357,7 +367,7 @@ func (f *frame) later(key store.Key) {
 }
 
 // fetch reads the rows on the list.
-func (f *frame) fetch() {
+func (f *Frame) fetch() {
 	keys := f.keys
 	f.keys, f.arena, f.batch = f.keys[:0], f.arena[:0], min(2*f.batch, maxFetch)
 	if len(keys) == 1 {
@@ -390,7 +400,7 @@ func (f *frame) fetch() {
 }
 
 // fetchEach is fetch from a reader that calls back.
-func (f *frame) fetchEach(keys []store.Key) {
+func (f *Frame) fetchEach(keys []store.Key) {
 	next := 0
 	err := f.reader.MultiGet(f.ctx, keys, func(i int, it store.Item) {
 		for ; next < i && !f.done; next++ {
@@ -410,7 +420,7 @@ func (f *frame) fetchEach(keys []store.Key) {
 }
 
 // one reads a single row.
-func (f *frame) one(key store.Key) (err error) {
+func (f *Frame) one(key store.Key) (err error) {
 	if f.buf, err = f.reader.Get(f.ctx, f.buf[:0], key); err != nil {
 		if !errors.Is(err, store.ErrNotFound) {
 			return err
@@ -426,7 +436,7 @@ func (f *frame) one(key store.Key) (err error) {
 }
 
 // missing takes note of an entry without a row: see fetcher.mayMiss.
-func (f *frame) missing() {
+func (f *Frame) missing() {
 	if !f.live && !f.Table.MayExpire() {
 		f.fail(fmt.Errorf("%w: table %s, index %s", ErrDangling, f.Table.Name, f.Index.Name))
 	}
@@ -434,7 +444,7 @@ func (f *frame) missing() {
 }
 
 // row takes a row.
-func (f *frame) row(key store.Key, value []byte) {
+func (f *Frame) row(key store.Key, value []byte) {
 	if f.Point && f.Index != nil && f.live && !f.agrees(key, value) {
 		f.read.Moved = true
 		return
@@ -458,7 +468,7 @@ func (f *frame) row(key store.Key, value []byte) {
 }
 
 // decode sets columns of f.full and reports whether they could be read.
-func (f *frame) decode(key store.Key, value []byte, want *schema.ColumnSet) bool {
+func (f *Frame) decode(key store.Key, value []byte, want *schema.ColumnSet) bool {
 	err := f.Table.Decode(f.full, key, value, want)
 	if err != nil {
 		f.fail(err)
@@ -467,7 +477,7 @@ func (f *frame) decode(key store.Key, value []byte, want *schema.ColumnSet) bool
 }
 
 // result hands on the columns of the result.
-func (f *frame) result() {
+func (f *Frame) result() {
 	if !f.wanted() {
 		return
 	}
@@ -489,7 +499,7 @@ func (f *frame) result() {
 }
 
 // wanted reports whether the row comes after those that OFFSET leaves out.
-func (f *frame) wanted() bool {
+func (f *Frame) wanted() bool {
 	if f.skip > 0 {
 		f.skip--
 		return false
@@ -498,7 +508,7 @@ func (f *frame) wanted() bool {
 }
 
 // yielded takes note of a row that was handed on.
-func (f *frame) yielded(more bool) {
+func (f *Frame) yielded(more bool) {
 	f.left--
 	f.done = f.done || !more || f.left == 0
 }

@@ -164,18 +164,21 @@ func (s *Store) Commit(ctx context.Context, w *store.WriteSet) error {
 		return err
 	}
 	b := batchPool.Get().(*engine.Batch)
-	defer func() {
-		if b.Bytes() <= maxPooledBytes {
-			b.Reset()
-			batchPool.Put(b)
-		}
-	}()
+	defer release(b)
 	for i := range w.Ops {
 		if err := add(b, &w.Ops[i]); err != nil {
 			return err
 		}
 	}
 	return outcome(s.db.Apply(ctx, b, engine.Durability(w.Durability)))
+}
+
+// release gives a batch back to the pool.
+func release(b *engine.Batch) {
+	if b.Bytes() <= maxPooledBytes {
+		b.Reset()
+		batchPool.Put(b)
+	}
 }
 
 // add adds an operation to a batch.
@@ -188,6 +191,9 @@ func add(b *engine.Batch, op *store.Op) error {
 		return b.Require(op.Key, cond)
 	case op.Kind == store.OpDelete:
 		return b.DeleteIf(op.Key, cond)
+	}
+	if op.Expiry == 0 { // as with it, for less
+		return b.PutIf(op.Key, op.Value, cond)
 	}
 	return b.PutIf(op.Key, op.Value, cond, engine.Expiry(op.Expiry))
 }

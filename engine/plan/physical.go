@@ -47,6 +47,7 @@ type Physical struct {
 	pks           [][]byte         // of all buckets, ascending
 	fields        []keycodec.Field // of the key of a point, and
 	slots         []spans.Operand  // what they are equal to
+	times         bool             // there are times among them
 }
 
 // ResultColumn is a column of a result: the column of the table with that ordinal, or, if it
@@ -172,6 +173,9 @@ func (d *Physical) compile(outputs []Output) (err error) {
 		for _, e := range d.path.operands {
 			d.slots = append(d.slots, spans.OperandOf(e))
 		}
+		d.times = slices.ContainsFunc(d.fields, func(f keycodec.Field) bool {
+			return f.Type == keycodec.TypeTime
+		})
 	}
 	if d.Index != nil {
 		if d.Covering {
@@ -233,7 +237,7 @@ func (d *Physical) Stored() bool { return !d.Covering }
 // Requires: Check has accepted params.
 func (d *Physical) Key(pk, sk []byte, params []expr.Value, cut bool) (pk2, sk2 []byte,
 	found bool) {
-	if cut && d.Index == nil && d.Residual == nil {
+	if cut && d.times && d.Index == nil && d.Residual == nil {
 		params = d.cut(params)
 	}
 	return operator.AppendKey(pk, sk, d.Table, d.Index, d.fields, func(i int) *expr.Value {

@@ -309,8 +309,8 @@ func (p *Prepared) QueryAfter(ctx context.Context, r Reader, after []byte,
 }
 
 // Read runs the query once, with its rows going into q.Sink, and returns how many they were:
-// for layers that have rows in forms of their own. rows is the memory of the execution, zero, whose
-// Cursor is that after the row that the sink has last.
+// for layers that have rows in forms of their own. rows is the memory of the execution, zero or
+// Reset, whose Cursor is that after the row that the sink has last.
 func (p *Prepared) Read(ctx context.Context, r Reader, rows *Rows, q *rowio.Request) (int64,
 	error) {
 	c, err := p.compile(ctx, r)
@@ -323,6 +323,9 @@ func (p *Prepared) Read(ctx context.Context, r Reader, rows *Rows, q *rowio.Requ
 	rows.request.Params, rows.request.Cut, rows.request.Most = params, q.Cut, -1
 	if q.Most > 0 {
 		rows.request.Most = q.Most
+	}
+	if rows.request.Frame == nil {
+		rows.request.Frame = new(exec.Frame)
 	}
 	err = rows.run()
 	return rows.returned, err

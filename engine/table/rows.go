@@ -40,6 +40,14 @@ type Rows struct {
 	again    bool // the execution may be done over again: see store.LateSnapshots
 }
 
+// Reset makes rows ready for the next Prepared.Read, for layers that have rows in forms of their
+// own. It keeps nothing but memory.
+func (r *Rows) Reset() {
+	frame := r.request.Frame
+	*r = Rows{}
+	r.request.Frame = frame
+}
+
 // Columns returns the names and expressions of the columns.
 func (r *Rows) Columns() []plan.Output { return r.plan.Columns() }
 

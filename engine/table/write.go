@@ -38,11 +38,11 @@ func (t *Table) Write(ctx context.Context, build func(*rowio.Writer) error) erro
 // attempt builds and commits once; again says that a race was lost.
 func (t *Table) attempt(ctx context.Context, w *rowio.Writer,
 	build func(*rowio.Writer) error) (again bool, err error) {
-	st, writeTo, done, err := t.begin(ctx)
+	st, writeTo, err := t.begin(ctx)
 	if err != nil {
 		return false, err
 	}
-	again, final, err := t.try(ctx, w, build, st, writeTo, done)
+	again, final, err := t.try(ctx, w, build, st, writeTo)
 	if err != nil && !final && t.db.fences > 0 && t.tx == nil {
 		moved, failed := t.db.outdated(ctx, t.core, st)
 		again, err = again || moved, errors.Join(err, failed)
@@ -50,10 +50,13 @@ func (t *Table) attempt(ctx context.Context, w *rowio.Writer,
 	return again, err
 }
 
-// try is attempt with a definition. final says that an error is one by any definition.
+// try is attempt with a definition. final says that an error is one by any definition. It ends
+// what begin has begun.
 func (t *Table) try(ctx context.Context, w *rowio.Writer, build func(*rowio.Writer) error,
-	st *tableState, writeTo store.ReadWriter, done func()) (again, final bool, err error) {
-	defer done()
+	st *tableState, writeTo store.ReadWriter) (again, final bool, err error) {
+	if t.tx == nil {
+		defer t.core.fence.RUnlock()
+	}
 	w.Reset(&st.Rules, writeTo)
 	if err = build(w); err == nil {
 		err = w.Finish(ctx)
@@ -78,12 +81,15 @@ func (t *Table) try(ctx context.Context, w *rowio.Writer, build func(*rowio.Writ
 	} else {
 		rows.end()
 	}
+	if err == nil {
+		return false, true, nil
+	}
 	var failed *store.ConditionError
 	switch {
 	case errors.As(err, &failed):
 		again, err = w.Lost(ctx, failed)
 		return again, false, notUnique(st.Schema, err)
-	case err != nil && t.tx == nil && errors.Is(err, ErrConflict):
+	case t.tx == nil && errors.Is(err, ErrConflict):
 		return true, false, err
 	}
 	return false, true, err
@@ -98,29 +104,30 @@ func notUnique(t *schema.Table, err error) error {
 	return err
 }
 
-// begin returns the definition to write by and where to; done is called after the commit.
-func (t *Table) begin(ctx context.Context) (*tableState, store.ReadWriter, func(), error) {
+// begin returns the definition to write by and where to. Outside of transactions it has locked the
+// fence for reading.
+func (t *Table) begin(ctx context.Context) (*tableState, store.ReadWriter, error) {
 	if t.tx != nil {
 		st, err := t.tx.state(ctx, t.core)
 		if err == nil {
 			err = t.bound(st)
 		}
-		return st, t.tx.store, func() {}, err
+		return st, t.tx.store, err
 	}
 	if t.snap != nil {
-		return nil, nil, nil, invalid("a snapshot cannot be written to")
+		return nil, nil, invalid("a snapshot cannot be written to")
 	}
 	t.core.fence.RLock()
 	st := t.core.state.Load()
 	if st.gone {
 		t.core.fence.RUnlock()
-		return nil, nil, nil, &NameError{st.Schema.Name, ErrNoTable}
+		return nil, nil, &NameError{st.Schema.Name, ErrNoTable}
 	}
 	if err := t.bound(st); err != nil {
 		t.core.fence.RUnlock()
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	return st, t.db.store, t.core.fence.RUnlock, nil
+	return st, t.db.store, nil
 }
 
 // bound returns an error if the handle is for another definition: see DB.Bound.

@@ -31,9 +31,11 @@ func (t *Table[T]) run() *run[T] {
 // release lets go of everything but memory.
 func (t *Table[T]) release(x *run[T]) {
 	clear(x.params)
-	params, shape := x.params[:0], x.shape.reset()
-	*x = run[T]{}
-	x.params, x.shape = params, shape
+	x.rows.Reset()
+	x.params, x.shape = x.params[:0], x.shape.reset()
+	x.request, x.sink = rowio.Request{}, sink{}
+	var none T
+	x.row = none
 	t.runs.Put(x)
 }
 
