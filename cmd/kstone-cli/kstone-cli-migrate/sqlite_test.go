@@ -28,6 +28,9 @@ var statements = map[string]string{
 		INSERT INTO "odd one" VALUES (1, 1), ('a', 'text'), (x'01', NULL), (NULL, 2.5);
 		CREATE TABLE pairs (a TEXT, b INT, v TEXT UNIQUE, PRIMARY KEY (a, b)) WITHOUT ROWID;
 		INSERT INTO pairs VALUES ('x', 2, NULL), ('x', 10, 'ten'), ('y', 1, NULL);
+		CREATE TABLE people (name TEXT COLLATE NOCASE PRIMARY KEY, mail TEXT);
+		CREATE UNIQUE INDEX names ON people (mail COLLATE NOCASE);
+		INSERT INTO people VALUES ('Ada', 'a@example.org');
 		CREATE TABLE nulls (k TEXT PRIMARY KEY, v INT REFERENCES towns (id));
 		INSERT INTO nulls VALUES (NULL, 1), (NULL, 2), ('k', 3);
 		CREATE VIEW v AS SELECT * FROM towns;

@@ -14,7 +14,10 @@ const formatVersions = "log 1, data file 1, manifest 1 (2 and 2 with value files
 	"segment 1"
 
 // Version describes the program: its version and commit, how it was built, and the formats.
-func Version() string {
+func Version() string { return Build() + "\nfile formats: " + formatVersions + "\n" }
+
+// Build is the first line of Version.
+func Build() string {
 	v, commit, changed := version, "unknown", ""
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if v == "" {
@@ -32,6 +35,6 @@ func Version() string {
 	if v == "" || v == "(devel)" {
 		v = "development"
 	}
-	return fmt.Sprintf("%s %s (commit %s%s, %s, %s/%s)\nfile formats: %s\n", Program, v, commit,
-		changed, runtime.Version(), runtime.GOOS, runtime.GOARCH, formatVersions)
+	return fmt.Sprintf("%s %s (commit %s%s, %s, %s/%s)", Program, v, commit, changed,
+		runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -121,7 +121,7 @@ func (f *flags) serve(ctx context.Context, a *cli.App, d *cli.Database) error {
 		return err
 	}
 	host, _, _ := net.SplitHostPort(f.addr)
-	o := &console.Options{Version: strings.Split(cli.Version(), "\n")[0], Write: f.write,
+	o := &console.Options{Version: cli.Build(), Write: f.write,
 		QueryTime: f.queryTime, FormatPK: d.Schema.FormatPK, FormatSK: d.Schema.FormatSK,
 		ReadPK: func(text string) ([]byte, error) {
 			return d.Schema.PK(layout.Arg{Bytes: []byte(text)})

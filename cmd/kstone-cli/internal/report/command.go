@@ -42,7 +42,7 @@ the files. What a program reads and writes is in its metrics, not in this page.`
 			return cli.Usage("report: a database in memory has no files to describe")
 		}
 		r, err := overview.Collect(ctx, overview.Source{DB: d.DB, Name: filepath.Base(d.Path),
-			Version: cli.Version(), Now: time.Now(), Keys: d.Schema.Flags(),
+			Version: cli.Build(), Now: time.Now(), Keys: d.Schema.Flags(),
 			FormatPK: d.Schema.FormatPK, MaxExact: maxExact, Probe: true,
 			Follow: func(total int64, items iter.Seq2[engine.Item, error],
 			) iter.Seq2[engine.Item, error] {

@@ -112,7 +112,8 @@ func (s *sqliteFile) table(ctx context.Context, o object, objects []object) erro
 	}
 	s.key(&t, columns, counts)
 	for word, what := range map[string]string{"CHECK": "CHECK conditions",
-		"COLLATE": "COLLATE: texts are compared by their bytes", "REFERENCES": "foreign keys"} {
+		"COLLATE":    "COLLATE: 'a' and 'A' differ, texts are compared by their bytes",
+		"REFERENCES": "foreign keys"} {
 		if slices.Contains(strings.FieldsFunc(upper, notLetter), word) {
 			t.Left = append(t.Left, what)
 		}
@@ -207,7 +208,11 @@ func (s *sqliteFile) indexes(ctx context.Context, t *migrate.Table, objects []ob
 			x.Where = whereOf(objects, e.name)
 		}
 		if odd != "" || e.partial && x.Where == "" {
-			t.Left = append(t.Left, fmt.Sprintf("the index %s: %s", e.name, odd))
+			what := "the index "
+			if e.unique { // what it keeps out may come in
+				what = "the unique index "
+			}
+			t.Left = append(t.Left, what+e.name+": "+odd)
 			continue
 		}
 		t.Indexes = append(t.Indexes, x)
