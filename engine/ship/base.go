@@ -1,7 +1,6 @@
 package ship
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -241,12 +240,15 @@ func (s *Shipper) putSST(ctx context.Context, r *pacedFile, f *file, there map[s
 	}
 	defer in.Close()
 	r.File = in
-	var content io.ReaderAt = r
+	content := s.content(r, f)
 	sum, known := s.sums[f.name]
-	if size, is := there[sstName(sum)]; !known || s.src.Beside && (!is || size != f.size) {
-		if content, sum, err = s.content(r, f); err != nil {
+	if !known {
+		h := sha256.New()
+		_, err = io.CopyBuffer(h, io.NewSectionReader(content, 0, f.size), make([]byte, copyBytes))
+		if err != nil {
 			return s.explain(f.name, err)
 		}
+		sum = [32]byte(h.Sum(nil))
 		s.sums[f.name] = sum
 	}
 	f.sum = sum
@@ -275,31 +277,41 @@ func (s *Shipper) putSST(ctx context.Context, r *pacedFile, f *file, there map[s
 	if errors.Is(err, errExist) {
 		return nil // its size is looked at when all are there
 	}
-	return err
+	return s.explain(f.name, err)
 }
 
-// content returns the content of an SST and its hash.
+// content returns the content of an SST.
 //
-// Why it is in memory beside a writing process: that may let go of the file and write it again
+// Why more than the file beside a writing process: that may let go of the file and write it again
 // between a look at the hash and one at the content. The object would have another content than its
-// name says, and a later base would share it. What was read is right if the file still has its name
-// afterwards, since a file is renamed before it is used again.
-func (s *Shipper) content(r *pacedFile, f *file) (content io.ReaderAt, sum [32]byte, err error) {
+// name says, and a later base would share it.
+func (s *Shipper) content(r *pacedFile, f *file) io.ReaderAt {
 	if s.src.Beside {
-		b := make([]byte, f.size)
-		if _, err = io.ReadFull(io.NewSectionReader(r, 0, f.size), b); err == nil {
-			_, err = s.src.FS.Stat(filepath.Join(s.src.Dir, f.name))
-		}
-		return bytes.NewReader(b), sha256.Sum256(b), err
+		return &namedFile{r, s.src.FS, filepath.Join(s.src.Dir, f.name)}
 	}
-	h := sha256.New()
-	_, err = io.CopyBuffer(h, io.NewSectionReader(r, 0, f.size), make([]byte, copyBytes))
-	return r, [32]byte(h.Sum(nil)), err
+	return r
+}
+
+// namedFile is an SST of another process. What was read is right if the file still has its name
+// afterwards, since a file is renamed before it is used again.
+type namedFile struct {
+	*pacedFile
+	fs   vfs.FS
+	path string
+}
+
+// ReadAt implements io.ReaderAt.
+func (f *namedFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.pacedFile.ReadAt(p, off)
+	if _, serr := f.fs.Stat(f.path); serr != nil {
+		return 0, serr
+	}
+	return n, err
 }
 
 // explain makes an error of reading a file that a writing process has let go of an ErrStale.
 func (s *Shipper) explain(name string, err error) error {
-	if !s.src.Beside {
+	if err == nil || !s.src.Beside {
 		return err
 	}
 	_, serr := s.src.FS.Stat(filepath.Join(s.src.Dir, name))

@@ -7,12 +7,11 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
-	"github.com/kstonedb/kstone/wal"
 )
 
 // Format: the body of a log object is a sequence of entries. Integers are little-endian or uvarint.
 //
-//	01 commit      uvarint length, the record's payload; the seq is 1 more than the last
+//	05 commit      uvarint length, the packed operations; the seq is 1 more than the last
 //	02 history     8: use id of the segment with the commits that follow
 //	03 moment      8: Unix ms at which the commits before were there, and none after
 //	04 properties  uvarint length, JSON: from the commits before on
@@ -22,10 +21,10 @@ import (
 
 // On disk: never change.
 const (
-	entryCommit     = 1
 	entryHistory    = 2
 	entryMoment     = 3
 	entryProperties = 4
+	entryCommit     = 5
 )
 
 // maxFileName bounds the names of files of a base.
@@ -43,7 +42,7 @@ func appendWord(dst []byte, kind byte, v uint64) []byte {
 // entry is an entry of the body of a log object.
 type entry struct {
 	kind    byte
-	content []byte      // of a commit, of properties
+	content []byte      // of properties; of a commit its payload, valid during the call
 	word    uint64      // of a history, of a moment
 	seq     base.SeqNum // of the last commit up to here
 	history uint64      // of seq
@@ -58,6 +57,7 @@ func eachEntry(name string, h *header, body []byte, f func(*entry) error) error 
 	}
 	e := entry{seq: h.from, history: h.fromHistory}
 	current := h.fromHistory
+	var payload []byte
 	for rest := body; len(rest) > 0; {
 		at := rest
 		e.kind, e.content, e.word = rest[0], nil, 0
@@ -81,6 +81,12 @@ func eachEntry(name string, h *header, body []byte, f func(*entry) error) error 
 		case entryHistory:
 			current = e.word
 		case entryCommit:
+			var whole bool
+			if payload, whole = unpackOps(payload[:0], e.content); !whole {
+				return bad(at, "operations of a commit", fmt.Sprintf("%d other bytes",
+					len(e.content)))
+			}
+			e.content = payload
 			e.seq++
 			e.history = current
 		}
@@ -207,26 +213,4 @@ func decodeProperties(name string, b []byte) (p map[string][]byte, err error) {
 		return nil, corrupt.New(name, -1, "properties", "JSON", err)
 	}
 	return p, nil
-}
-
-// rangesFirst returns the operations of a record, those that delete ranges first.
-func rangesFirst(record []byte) []byte {
-	var parts [2][]byte
-	ops := wal.NewOpReader(record)
-	for {
-		var op wal.Op
-		if more, err := ops.Next(&op); err != nil || !more {
-			return append(parts[0], parts[1]...)
-		}
-		switch op.Kind {
-		case base.KindDeleteRange:
-			parts[0] = wal.AppendDeleteRange(parts[0], op.Start, op.End)
-		case base.KindDelete:
-			parts[1] = wal.AppendDelete(parts[1], op.PK, op.SK)
-		case base.KindPutTTL:
-			parts[1] = wal.AppendPutTTL(parts[1], op.PK, op.SK, op.Value, op.Expiry)
-		default:
-			parts[1] = wal.AppendPut(parts[1], op.PK, op.SK, op.Value)
-		}
-	}
 }

@@ -12,6 +12,53 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
+// copyBytes is how much is read at a time.
+const copyBytes = 256 << 10
+
+// maxUnsynced and maxUnsyncedBytes bound the files that wait to be synced.
+const (
+	maxUnsynced      = 32
+	maxUnsyncedBytes = 64 << 20
+)
+
+// written is files that were written and have to be synced. Why several at a time: the first sync
+// makes the file system commit its journal, which is most of the time for a small file, and those
+// after it find their part done.
+type written struct {
+	files []vfs.File
+	bytes int64
+	buf   []byte
+}
+
+// add takes a file over. It starts to write it, and syncs all when they are many.
+func (w *written) add(f vfs.File, size int64) error {
+	if b, ok := f.(vfs.Writebacker); ok {
+		_ = b.StartWriteback(0, size) // it is a hint
+	}
+	w.files, w.bytes = append(w.files, f), w.bytes+size
+	if len(w.files) < maxUnsynced && w.bytes < maxUnsyncedBytes {
+		return nil
+	}
+	return w.sync()
+}
+
+// sync makes all files durable and closes them.
+func (w *written) sync() (err error) {
+	for _, f := range w.files {
+		err = errors.Join(err, f.Sync(), f.Close())
+	}
+	w.files, w.bytes = w.files[:0], 0
+	return err
+}
+
+// buffer returns memory to copy with.
+func (w *written) buffer() []byte {
+	if w.buf == nil {
+		w.buf = make([]byte, copyBytes)
+	}
+	return w.buf
+}
+
 // readFile returns the content of a small file.
 func readFile(fsys vfs.FS, path string) ([]byte, error) {
 	f, err := fsys.Open(path)

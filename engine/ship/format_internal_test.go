@@ -17,7 +17,8 @@ func example() []byte {
 	for i := range h.dbid {
 		h.dbid[i] = byte(i + 1)
 	}
-	body := appendBytes(nil, entryCommit, wal.AppendPut(nil, []byte("user#1"), nil, []byte("hi")))
+	packed, _ := appendPacked(nil, wal.AppendPut(nil, []byte("user#1"), nil, []byte("hi")))
+	body := appendBytes(nil, entryCommit, packed)
 	return h.encode(appendWord(body, entryMoment, uint64(h.ms)))
 }
 
@@ -36,6 +37,32 @@ func TestShipFormat(t *testing.T) {
 		if !strings.Contains(string(page), "`"+name+"`") {
 			t.Errorf("the page lacks %s", name)
 		}
+	}
+}
+
+// What is packed is unpacked as it was, and takes a byte for a length, not four.
+func TestPack(t *testing.T) {
+	long := []byte(strings.Repeat("x", 300))
+	b := wal.AppendPut(nil, []byte("p"), []byte("s"), []byte("v"))
+	b = wal.AppendPut(b, []byte("p"), nil, long)
+	b = wal.AppendPutTTL(b, long, []byte("s"), nil, 1_750_000_000_123)
+	b = wal.AppendDelete(b, []byte("p"), []byte("s"))
+	b = wal.AppendDeleteRange(b, []byte("a"), []byte("b"))
+	packed, err := appendPacked(nil, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := unpackOps(nil, packed); !ok || string(got) != string(b) {
+		t.Errorf("%q is unpacked as %q", b, got)
+	}
+	for n := range packed {
+		if got, ok := unpackOps(nil, packed[:n]); ok && !strings.HasPrefix(string(b), string(got)) {
+			t.Errorf("%d bytes are unpacked as %q", n, got)
+		}
+	}
+	put := wal.AppendPut(nil, []byte("1234567890123456"), nil, long[:100])
+	if packed, _ = appendPacked(nil, put); len(packed) != 1+1+16+1+1+100 {
+		t.Errorf("%d bytes", len(packed))
 	}
 }
 

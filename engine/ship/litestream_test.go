@@ -131,10 +131,7 @@ func TestLitestream781RestoreForgetsItsPosition(t *testing.T) {
 	h.put()
 	s := h.start(ship.Options{})
 	h.shipped(s)
-	for range 20 {
-		h.put()
-		h.shipped(s)
-	}
+	h.ships(s, 20)
 	ok(t, s.Close(ctx))
 	fsys := vfs.NewMem()
 	for stop := int64(1); ; stop++ {

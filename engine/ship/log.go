@@ -224,7 +224,10 @@ func (s *Shipper) records(h *header, last base.SeqNum) error {
 		if rec.History != h.history {
 			s.object = appendWord(s.object, entryHistory, rec.History)
 		}
-		s.object = appendBytes(s.object, entryCommit, rec.Payload)
+		if s.packed, err = appendPacked(s.packed[:0], rec.Payload); err != nil {
+			return err
+		}
+		s.object = appendBytes(s.object, entryCommit, s.packed)
 		h.seq, h.history, s.next = rec.Seq, rec.History, rec.Seq+1
 		for ; len(moments) > 0 && moments[0].Seq <= rec.Seq; moments = moments[1:] {
 			if moments[0].Seq == rec.Seq {

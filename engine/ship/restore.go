@@ -293,18 +293,22 @@ func (r *restore) fetch(ctx context.Context) error {
 	var work sync.WaitGroup
 	for range fetchers {
 		work.Go(func() {
-			for {
+			var out written
+			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
-				if i >= len(r.files) || ctx.Err() != nil {
-					return
+				if i >= len(r.files) {
+					break
 				}
 				f := &r.files[i]
 				if f.name == manifest.CurrentName {
 					continue
 				}
-				if err := r.fetchFile(ctx, f); err != nil {
+				if err := r.fetchFile(ctx, f, &out); err != nil {
 					cancel(err)
 				}
+			}
+			if err := out.sync(); err != nil {
+				cancel(err)
 			}
 		})
 	}
@@ -317,17 +321,18 @@ func (r *restore) fetch(ctx context.Context) error {
 	}
 	for i := range r.files {
 		if r.files[i].name == manifest.CurrentName {
-			if err := r.fetchFile(ctx, &r.files[i]); err != nil {
-				return err
+			var out written
+			if err := r.fetchFile(ctx, &r.files[i], &out); err != nil {
+				return errors.Join(err, out.sync())
 			}
-			return r.fs.SyncDir(r.dir)
+			return cmp.Or(out.sync(), r.fs.SyncDir(r.dir))
 		}
 	}
 	return corrupt.New(r.base.name, headerBytes, "file of a base", manifest.CurrentName, "none")
 }
 
-// fetchFile brings one file, unless it is there and right.
-func (r *restore) fetchFile(ctx context.Context, f *file) error {
+// fetchFile brings one file, unless it is there and right. It is durable when out is synced.
+func (r *restore) fetchFile(ctx context.Context, f *file, out *written) error {
 	path := filepath.Join(r.dir, f.name)
 	switch {
 	case f.content != nil:
@@ -337,9 +342,16 @@ func (r *restore) fetchFile(ctx context.Context, f *file) error {
 		if err := writeFile(r.fs, path, f.content); err != nil {
 			return err
 		}
-	case r.right(path, f):
+	case r.right(path, f): // the call that wrote it may have ended before it was synced
+		again, err := r.fs.OpenReadWrite(path)
+		if err != nil {
+			return err
+		}
+		if err := out.add(again, f.size); err != nil {
+			return err
+		}
 	default:
-		if err := fetchObject(ctx, r.dest, r.fs, path, f); err != nil {
+		if err := fetchObject(ctx, r.dest, r.fs, path, f, out); err != nil {
 			return err
 		}
 	}
@@ -365,9 +377,9 @@ func (r *restore) right(path string, f *file) bool {
 	return err == nil && got == f.sum
 }
 
-// fetchObject writes the content of an SST object to a file, and syncs it.
+// fetchObject writes the content of an SST object to a file.
 func fetchObject(ctx context.Context, d Destination, fsys vfs.FS, path string, f *file,
-) (err error) {
+	to *written) (err error) {
 	name := sstName(f.sum)
 	in, err := d.Get(ctx, name, 0, -1)
 	if err != nil {
@@ -378,22 +390,17 @@ func fetchObject(ctx context.Context, d Destination, fsys vfs.FS, path string, f
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, out.Close()) }()
 	sum := sha256.New()
-	buf := make([]byte, copyBytes)
-	var n int64
-	if n, err = io.CopyBuffer(io.MultiWriter(struct{ io.Writer }{out}, sum),
-		struct{ io.Reader }{io.LimitReader(in, f.size+1)}, buf); err != nil {
-		return lostObject(name, err)
+	n, err := io.CopyBuffer(io.MultiWriter(struct{ io.Writer }{out}, sum),
+		struct{ io.Reader }{io.LimitReader(in, f.size+1)}, to.buffer())
+	if err != nil {
+		return errors.Join(lostObject(name, err), out.Close())
 	}
 	if got := [32]byte(sum.Sum(nil)); got != f.sum {
-		return cmp.Or(checkRead(ctx, d, name, n), wrongSum(name, f, got))
+		return errors.Join(cmp.Or(checkRead(ctx, d, name, n), wrongSum(name, f, got)), out.Close())
 	}
-	return out.Sync()
+	return to.add(out, n)
 }
-
-// copyBytes is how much is read at a time.
-const copyBytes = 256 << 10
 
 // lostObject makes an error of a missing object that a base or the chain names damage.
 func lostObject(name string, err error) error {

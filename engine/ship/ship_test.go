@@ -108,6 +108,15 @@ func (h *harbor) shipped(s *ship.Shipper) {
 	ok(h.t, s.WaitFor(wait, h.last))
 }
 
+// ships makes commits, and ships each by itself.
+func (h *harbor) ships(s *ship.Shipper, commits int) {
+	h.t.Helper()
+	for range commits {
+		h.put()
+		h.shipped(s)
+	}
+}
+
 // ends waits for a shipper or a follower to end.
 func (h *harbor) ends(s interface{ Ended() <-chan struct{} }) {
 	h.t.Helper()
@@ -374,10 +383,7 @@ func TestGap(t *testing.T) {
 	h.opts.RetainBytes = 1 << 20
 	h.reopen()
 	s := h.start(ship.Options{})
-	for range 3 { // objects of the log before the gap, and after it
-		h.put()
-		h.shipped(s)
-	}
+	h.ships(s, 3) // objects of the log before the gap, and after it
 	h.dest.set(func(op, _ string) error { return errServer })
 	first := h.last
 	much := func() {
@@ -390,10 +396,9 @@ func TestGap(t *testing.T) {
 	}
 	much()
 	h.dest.set(nil)
-	for range 3 {
-		h.shipped(s)
-		h.put()
-	}
+	h.shipped(s)
+	h.ships(s, 2)
+	h.put()
 	ok(t, s.Close(ctx))
 	c := h.contents()
 	if len(c.Ranges) != 2 || c.Ranges[0].Last.Version != first || len(c.Damage) > 0 {
@@ -453,17 +458,11 @@ func TestShipperThatSleptOverAGap(t *testing.T) {
 	h.last++
 	ok(t, h.db.Put(engine.Key{PK: []byte("k")}, make([]byte, 60<<10)))
 	b := h.start(ship.Options{BeginAgain: true})
-	for range 2 { // a base, and the log object that a wanted to put
-		h.put()
-		h.shipped(b)
-	}
+	h.ships(b, 2) // a base, and the log object that a wanted to put
 	close(wake)
 	h.ends(a)
 	wantIs(t, a.Err(), ship.ErrFenced)
-	for range 3 {
-		h.put()
-		h.shipped(b)
-	}
+	h.ships(b, 3)
 	ok(t, b.Close(ctx))
 	if c := h.contents(); c.Ranges[len(c.Ranges)-1].Last.Version != h.last {
 		t.Errorf("the last version is %d: %+v", h.last, c)
@@ -476,10 +475,7 @@ func TestShipperAfterTheLogIsRemoved(t *testing.T) {
 	h := newHarbor(t)
 	o := ship.Options{Keep: time.Millisecond, BaseEvery: time.Millisecond}
 	s := h.start(o)
-	for range 5 {
-		h.put()
-		h.shipped(s)
-	}
+	h.ships(s, 5)
 	for range 2 {
 		h.now.Add(10)
 		ok(t, s.Round(ctx))
@@ -503,10 +499,7 @@ func TestMergesAndRetentionInOneRound(t *testing.T) {
 	h := newHarbor(t)
 	s := h.start(ship.Options{Keep: time.Nanosecond, BaseEvery: time.Millisecond})
 	for range 3 {
-		for range 5 {
-			h.put()
-			h.shipped(s)
-		}
+		h.ships(s, 5)
 		h.now.Add(10)
 		ok(t, s.Round(ctx))
 	}
@@ -523,10 +516,7 @@ func TestMergesAndRetentionInOneRound(t *testing.T) {
 func TestShipperThatEndsBeforeItsBase(t *testing.T) {
 	h := newHarbor(t)
 	s := h.start(ship.Options{})
-	for range 2 { // a base, and an object of the log
-		h.put()
-		h.shipped(s)
-	}
+	h.ships(s, 2) // a base, and an object of the log
 	ok(t, s.Close(ctx))
 	bases, err := h.dest.List(ctx, "base/")
 	ok(t, err)

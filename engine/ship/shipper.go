@@ -95,6 +95,7 @@ type Shipper struct {
 	next    base.SeqNum
 	pending *header // of the object that is to be put next, nil: to be made
 	object  []byte
+	packed  []byte        // a record on its way into object
 	slot    atomic.Uint64 // of end
 
 	kick   chan struct{}

@@ -125,8 +125,10 @@ func restoreFromOn(ctx context.Context, r io.Reader, fsys vfs.FS, dir string) er
 }
 
 // unpack writes the files of a stream. CURRENT is written when all others are right.
-func unpack(ctx context.Context, in *tar.Reader, fsys vfs.FS, dir string) error {
+func unpack(ctx context.Context, in *tar.Reader, fsys vfs.FS, dir string) (err error) {
 	var sums, want bytes.Buffer
+	var out written
+	defer func() { err = errors.Join(err, out.sync()) }()
 	for {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -154,7 +156,7 @@ func unpack(ctx context.Context, in *tar.Reader, fsys vfs.FS, dir string) error 
 		if last {
 			path += ".tmp"
 		}
-		if err := unpackFile(fsys, path, content, sum); err != nil {
+		if err := unpackFile(fsys, path, content, sum, &out); err != nil {
 			return err
 		}
 		fmt.Fprintf(&sums, "%x  %s\n", sum.Sum(nil), h.Name)
@@ -164,19 +166,21 @@ func unpack(ctx context.Context, in *tar.Reader, fsys vfs.FS, dir string) error 
 		if !bytes.Equal(sums.Bytes(), want.Bytes()) {
 			return corrupt.New("backup", -1, "content", "the checksums of "+sumsName, "others")
 		}
-		return errors.Join(fsys.SyncDir(dir), fsys.Rename(path, filepath.Join(dir, h.Name)))
+		if err := errors.Join(out.sync(), fsys.SyncDir(dir)); err != nil {
+			return err
+		}
+		return fsys.Rename(path, filepath.Join(dir, h.Name))
 	}
 }
 
-func unpackFile(fsys vfs.FS, path string, content io.Reader, sum hash.Hash) error {
+func unpackFile(fsys vfs.FS, path string, content io.Reader, sum hash.Hash, to *written) error {
 	out, err := fsys.Create(path)
 	if err != nil {
 		return err
 	}
-	_, err = io.CopyBuffer(struct{ io.Writer }{io.MultiWriter(out, sum)}, content,
-		make([]byte, copyBytes))
-	if err == nil {
-		err = out.Sync()
+	n, err := io.CopyBuffer(struct{ io.Writer }{io.MultiWriter(out, sum)}, content, to.buffer())
+	if err != nil {
+		return errors.Join(err, out.Close())
 	}
-	return errors.Join(err, out.Close())
+	return to.add(out, n)
 }

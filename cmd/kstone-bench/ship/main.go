@@ -9,7 +9,7 @@
 //	commits a second, without and with shipping      146,530, 141,283  10,536, 4,305
 //	processor time of a commit, in µs                3.3, 3.1          45, 108
 //	lost with the machine, median and most of 8, s   0.40, 1.00        0.36, 0.96
-//	put for 10,000 changed rows, by their bytes      1.14 ×            134 ×
+//	put for 10,000 changed rows, by their bytes      1.05 ×            134 ×
 //	restore of 1,000,000 rows, in s                  1.2 to 2.9        3.2 to 4.7
 //	synced copy of the destination, by that time     1.9 to 3.2        0.05 to 0.16
 package main
