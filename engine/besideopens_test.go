@@ -16,8 +16,8 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
-// A database is opened again and again while its writer commits, flushes and merges as fast as it
-// can: no Open fails, and each reader sees one state, none older than what it has seen before.
+// A database is opened again and again while its writer commits, flushes and merges, a commit for
+// each open: no Open fails, and each reader sees one state, none older than what it has seen.
 //
 // Promise (readers): Any number of opens beside a writer that merges find no damage that does not
 // exist, and no half of a commit.
@@ -30,7 +30,8 @@ func TestOpensBesideTheWriter(t *testing.T) {
 	})
 	done := make(chan struct{})
 	written := make(chan error, 1)
-	go func() { written <- writeBeside(w, done) }()
+	next := make(chan struct{}, 8)
+	go func() { written <- writeBeside(w, next, done) }()
 	opens := int64(testutil.Effort(100, 1_000_000))
 	var opened atomic.Int64
 	var readers sync.WaitGroup
@@ -42,6 +43,10 @@ func TestOpensBesideTheWriter(t *testing.T) {
 				n := opened.Add(1)
 				if n > opens {
 					return
+				}
+				select {
+				case next <- struct{}{}:
+				default: // it is late
 				}
 				at, err := openBeside(fsys, n%8 == 0)
 				if err != nil || at < last {
@@ -59,9 +64,14 @@ func TestOpensBesideTheWriter(t *testing.T) {
 	mustClose(t, w)
 }
 
-// writeBeside makes commits and merges until done is closed.
-func writeBeside(db *engine.DB, done <-chan struct{}) error {
+// writeBeside makes commits and merges, one when it is told so, until done is closed.
+func writeBeside(db *engine.DB, next, done <-chan struct{}) error {
 	for n := 1; ; n++ {
+		select {
+		case <-next:
+		case <-done:
+			return nil
+		}
 		err := db.Apply(ctx, besideCommit(n))
 		if err == nil && n%5 == 0 {
 			err = db.CompactPartition(ctx, fmt.Appendf(nil, "counter%d", n/5%besideCounters))
@@ -71,11 +81,6 @@ func writeBeside(db *engine.DB, done <-chan struct{}) error {
 		}
 		if err != nil {
 			return err
-		}
-		select {
-		case <-done:
-			return nil
-		default:
 		}
 	}
 }

@@ -54,7 +54,10 @@ func (n SegmentNum) FileName() string { return fmt.Sprintf("wal-%010d.log", uint
 
 // ParseFileName is the inverse of FileName; ok is false for every other name.
 func ParseFileName(name string) (n SegmentNum, ok bool) {
-	digits := strings.TrimSuffix(strings.TrimPrefix(name, "wal-"), ".log")
+	digits, ok := strings.CutPrefix(strings.TrimSuffix(name, ".log"), "wal-")
+	if !ok {
+		return 0, false
+	}
 	v, _ := strconv.ParseUint(digits, 10, 64) // what is no number is not the name of what it gives
 	n = SegmentNum(v)
 	return n, n > 0 && n.FileName() == name

@@ -141,9 +141,9 @@ func (r *recycler) settle() {
 	for _, f := range list {
 		bytes += f.size
 	}
-	stay := list[:0]
+	stay, now := list[:0], time.Now()
 	for _, f := range list {
-		if leased && floor.Edit.Before(f.edit) && bytes <= r.most && time.Since(f.from) < r.age {
+		if leased && floor.Edit.Before(f.edit) && bytes <= r.most && now.Sub(f.from) < r.age {
 			stay = append(stay, f)
 			continue
 		}
