@@ -30,6 +30,7 @@ type directory struct {
 	dir  string
 	last atomic.Uint64 // number of the last temporary file
 	tidy sync.Once
+	seen sync.Map // the directories that were there
 }
 
 // temporary is where objects are written.
@@ -55,10 +56,8 @@ func (d *directory) Put(ctx context.Context, name string, content io.ReaderAt, s
 	}
 	to := d.path(name)
 	for _, dir := range []string{filepath.Dir(to), d.path(temporary)} {
-		if _, err := d.fs.Stat(dir); err != nil {
-			if err := manifest.MakeDir(d.fs, dir); err != nil {
-				return err
-			}
+		if err := d.ready(dir); err != nil {
+			return err
 		}
 	}
 	d.tidy.Do(d.removeOld)
@@ -79,6 +78,22 @@ func (d *directory) Put(ctx context.Context, name string, content io.ReaderAt, s
 		return err
 	}
 	return d.fs.SyncDir(filepath.Dir(to))
+}
+
+// ready makes a directory, unless it was there before and is gone. Why: the disk may not be mounted
+// any more, or somebody has moved the destination. What is put in its place is no part of it.
+func (d *directory) ready(dir string) error {
+	_, err := d.fs.Stat(dir)
+	if _, seen := d.seen.Load(dir); err != nil && seen {
+		return fmt.Errorf("%s is gone: mount the disk, or move the directory back", dir)
+	}
+	if err != nil {
+		err = manifest.MakeDir(d.fs, dir)
+	}
+	if err == nil {
+		d.seen.Store(dir, true)
+	}
+	return err
 }
 
 // removeOld removes what crashes have left long ago.

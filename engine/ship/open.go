@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kstonedb/kstone/internal/schemes"
+	"github.com/kstonedb/kstone/internal/vfs"
 )
 
 // Opener opens the destination of a URL. If it waits for others, it returns when ctx ends.
@@ -30,9 +31,14 @@ func Schemes() []string { return openers.Names() }
 func OpenDestination(ctx context.Context, name string) (Destination, error) {
 	scheme, rest, isURL := strings.Cut(name, "://")
 	switch {
-	case !isURL:
-		return Directory(name), nil
-	case scheme == "file":
+	case !isURL, scheme == "file":
+		if !isURL {
+			rest = name
+		}
+		if st, err := vfs.OS().Stat(rest); err == nil && !st.IsDir {
+			return nil, invalid("%s is a file, and a destination a directory; what backup has "+
+				"written is restored from -, standard input", rest)
+		}
 		return Directory(rest), nil
 	}
 	if open, ok := openers.Get(scheme); ok {

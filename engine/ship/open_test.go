@@ -2,6 +2,8 @@ package ship_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
@@ -31,7 +33,9 @@ func TestOpenDestination(t *testing.T) {
 		_, err = ship.List(ctx, d)
 		wantIs(t, err, ship.ErrEmpty)
 	}
-	for _, name := range []string{"s3://bucket", "ftp://host/dir"} {
+	file := filepath.Join(dir, "backup.tar")
+	ok(t, os.WriteFile(file, nil, 0o600))
+	for _, name := range []string{"s3://bucket", "ftp://host/dir", file} {
 		_, err := ship.OpenDestination(ctx, name)
 		wantIs(t, err, engine.ErrInvalid)
 	}

@@ -511,6 +511,34 @@ func TestMergesAndRetentionInOneRound(t *testing.T) {
 	h.restores(ship.Target{}, h.last)
 }
 
+// A directory that is gone is an error, not a new destination: when it is back, shipping goes on
+// without a gap.
+//
+// Promise (shipping): Where a destination was is nothing put after it is gone.
+func TestDestinationIsGone(t *testing.T) {
+	h := newHarbor(t)
+	errs := make(chan error, 100)
+	o := ship.Options{OnError: func(err error) { errs <- err }}
+	o.Hurry(time.Hour)
+	s := h.start(o)
+	h.ships(s, 3)
+	ok(t, h.disk.Rename("dest", "elsewhere"))
+	h.put()
+	for !strings.Contains(received(t, errs).Error(), "is gone") {
+	}
+	if _, err := h.disk.Stat("dest"); err == nil {
+		t.Error("there is a new destination")
+	}
+	ok(t, h.disk.Rename("elsewhere", "dest"))
+	h.shipped(s)
+	h.put()
+	ok(t, s.Close(ctx))
+	if n := len(h.contents().Ranges); n != 1 {
+		t.Errorf("%d ranges", n)
+	}
+	h.restores(ship.Target{}, h.last)
+}
+
 // A shipper that ends before its new base is at the destination keeps the log that proves what was
 // shipped: the next one goes on.
 func TestShipperThatEndsBeforeItsBase(t *testing.T) {
