@@ -108,6 +108,12 @@ func besideChild() error {
 		return besideWriter(dir)
 	case "watcher":
 		return besideWatcher(dir)
+	case "event writer":
+		return besideEvents(dir, engine.Options{MemtableBytes: 1 << 20, LogBytes: 8 << 20,
+			FlushRecords: 40, MaxRuns: 2}, besideEventWriter)
+	case "event reader":
+		return besideEvents(dir, engine.Options{ReadOnly: true, CacheBytes: 1 << 20},
+			besideEventReader)
 	}
 	return besideReader(dir)
 }

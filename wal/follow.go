@@ -92,6 +92,10 @@ func (f *Follower) SyncedSeq() base.SeqNum { return min(f.claim, f.last) }
 // Durable says that records up to a sequence number are.
 func (f *Follower) Durable(seq base.SeqNum) { f.claim = max(f.claim, seq) }
 
+// LookAround makes the next idle call look at the whole directory: what another process has begun
+// since is not missed.
+func (f *Follower) LookAround() { f.idle = 1 }
+
 // Next returns the next record; ok is false if there is none by now. The error matches ErrLost if
 // there never will be one here.
 func (f *Follower) Next() (rec Record, ok bool, err error) {

@@ -258,6 +258,9 @@ func (f *Follower) refresh(patience time.Duration) error {
 }
 
 func (f *Follower) refreshLocked(patience time.Duration) error {
+	if patience == 0 {
+		f.log.LookAround()
+	}
 	if _, err := f.man.Poll(); err != nil {
 		return err
 	}
