@@ -230,6 +230,7 @@ func (s *Scan) plan() (p scanPlan, err error) {
 	}
 	p.first = p.span
 	step := max(1, s.Segments)
+	p.stripes = make([]uint8, 0, 256/step+1)
 	for i := s.Segment; i < 256; i += step {
 		p.stripes = append(p.stripes, uint8(i))
 	}

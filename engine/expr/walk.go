@@ -86,6 +86,16 @@ func Walk(e Expr, visit func(Expr) bool) {
 		Walk(e.L, visit)
 		Walk(e.R, visit)
 		return
+	case Arith:
+		Walk(e.L, visit)
+		Walk(e.R, visit)
+		return
+	case Not:
+		Walk(e.X, visit)
+		return
+	case Cast:
+		Walk(e.X, visit)
+		return
 	case IsNull:
 		Walk(e.X, visit)
 		return
@@ -116,6 +126,21 @@ func Rewrite(e Expr, f func(Expr) (Expr, error)) (Expr, error) {
 		}
 		if !same(c.L, l) || !same(c.R, r) {
 			e = Cmp{c.Op, l, r}
+		}
+		return f(e)
+	}
+	if a, ok := e.(Arith); ok && a.R != nil {
+		l, err := Rewrite(a.L, f)
+		if err != nil {
+			return nil, err
+		}
+		r, err := Rewrite(a.R, f)
+		if err != nil {
+			return nil, err
+		}
+		if !same(a.L, l) || !same(a.R, r) {
+			a.L, a.R = l, r
+			e = a
 		}
 		return f(e)
 	}

@@ -137,7 +137,11 @@ func (q *query) propagated() (derived []expr.Expr) {
 		if !ok {
 			continue
 		}
-		for _, other := range classes[plain(column)] {
+		class := classes[plain(column)]
+		if class == nil {
+			continue
+		}
+		for _, other := range class.columns {
 			if other == plain(column) {
 				continue
 			}
@@ -209,8 +213,16 @@ func plain(c expr.Column) expr.Column {
 // equalColumns returns, for each column that WHERE sets equal to another one, all columns
 // that are equal to it. Collated columns are left out, since equal texts may differ, and
 // so are columns of different kinds.
-func (q *query) equalColumns() map[expr.Column][]expr.Column {
-	classes := map[expr.Column][]expr.Column{}
+func (q *query) equalColumns() map[expr.Column]*columnClass {
+	classes := map[expr.Column]*columnClass{}
+	class := func(c expr.Column) *columnClass {
+		found := classes[c]
+		if found == nil {
+			found = &columnClass{[]expr.Column{c}}
+			classes[c] = found
+		}
+		return found
+	}
 	for _, t := range q.where {
 		c, ok := t.(expr.Cmp)
 		if !ok || c.Op != expr.Eq {
@@ -221,24 +233,20 @@ func (q *query) equalColumns() map[expr.Column][]expr.Column {
 		if !lOK || !rOK || l.Collation != 0 || r.Collation != 0 || l.Source < 0 || r.Source < 0 {
 			continue
 		}
-		a, b := plain(l), plain(r)
-		if a == b || slices.Contains(classes[a], b) {
+		a, b := class(plain(l)), class(plain(r))
+		if a == b {
 			continue
 		}
-		all := append(slices.Clone(withSelf(classes[a], a)), withSelf(classes[b], b)...)
-		for _, m := range all {
-			classes[m] = all
+		a.columns = append(a.columns, b.columns...)
+		for _, m := range b.columns {
+			classes[m] = a
 		}
 	}
 	return classes
 }
 
-func withSelf(class []expr.Column, c expr.Column) []expr.Column {
-	if len(class) == 0 {
-		return []expr.Column{c}
-	}
-	return class
-}
+// columnClass are columns that are equal to each other.
+type columnClass struct{ columns []expr.Column }
 
 // restriction takes a term on one column and constants apart; with makes the same term on
 // another column.

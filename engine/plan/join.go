@@ -165,22 +165,22 @@ func (q *query) joinWants(r *relation) (wants []want) {
 	if q.facts == nil {
 		return nil // there is no join
 	}
-	add := func(terms []term) {
-		for _, t := range terms {
-			_, right, ok := q.equiJoin(t, r.others(), 1<<r.source)
-			if c, plainColumn := right.(expr.Column); ok && plainColumn {
-				order := []operator.OrderColumn{q.orderColumn(c, false, false)}
-				if !slices.ContainsFunc(wants, func(w want) bool {
-					return slices.Equal(w.order, order)
-				}) {
-					wants = append(wants, want{order: order})
-				}
+	add := func(t *term) {
+		_, right, ok := q.equiJoin(*t, r.others(), 1<<r.source)
+		if c, plainColumn := right.(expr.Column); ok && plainColumn {
+			o := q.orderColumn(c, false, false)
+			if !slices.ContainsFunc(wants, func(w want) bool { return w.order[0] == o }) {
+				wants = append(wants, want{order: []operator.OrderColumn{o}})
 			}
 		}
 	}
-	add(q.facts[r.source].where)
+	for _, t := range q.facts[r.source].where {
+		add(t)
+	}
 	for i := range q.facts {
-		add(q.facts[i].on)
+		for j := range q.facts[i].on {
+			add(&q.facts[i].on[j])
+		}
 	}
 	return wants
 }
@@ -209,24 +209,27 @@ func (q *query) equiJoin(t term, left, right uint64) (l, r expr.Expr, ok bool) {
 
 // cheapestStep joins one more relation.
 func (q *query) cheapestStep(c candidate) (best candidate, err error) {
-	var least option
+	least := option{estimate: operator.Estimate{Cost: math.Inf(1)}}
+	var sides []expr.Expr // of terms that no option needs any more
+	var some [4]option
 	found := false
 	for _, connected := range []bool{true, false} {
 		for _, r := range q.rels {
 			if c.set>>r.source&1 != 0 || !q.mayJoin(c, r) {
 				continue
 			}
-			j := q.termsFor(c, r)
+			j := q.termsFor(c, r, sides)
+			sides = j.sides
 			if connected && len(j.left) == 0 && !q.inOrder() && r.kind == Inner {
 				continue
 			}
-			options, err := q.joinMethods(c, r, j)
+			options, err := q.joinMethods(some[:0], c, r, j, least.estimate.Cost)
 			if err != nil {
 				return best, err
 			}
 			for _, o := range options {
 				if !found || o.estimate.Cost < least.estimate.Cost {
-					least, found = o, true
+					least, found, sides = o, true, nil
 				}
 			}
 			if q.inOrder() {
@@ -258,10 +261,11 @@ type joinTerms struct {
 	left, right []expr.Expr // left[i] = right[i]
 	on          []expr.Expr // the rest of ON
 	above       []expr.Expr // terms of WHERE for after a join that adds rows
+	sides       []expr.Expr // the memory of left and right
 }
 
-// termsFor finds the terms that joining r makes testable.
-func (q *query) termsFor(c candidate, r *relation) (j joinTerms) {
+// termsFor finds the terms that joining r makes testable. It uses the memory of others: sides.
+func (q *query) termsFor(c candidate, r *relation, sides []expr.Expr) (j joinTerms) {
 	mine := uint64(1) << r.source
 	set := c.set | mine
 	take := func(t term) {
@@ -283,7 +287,10 @@ func (q *query) termsFor(c candidate, r *relation) (j joinTerms) {
 			n++
 		}
 	}
-	sides := make([]expr.Expr, 2*n)
+	if cap(sides) < 2*n {
+		sides = make([]expr.Expr, 2*n)
+	}
+	j.sides = sides[:cap(sides)]
 	j.left, j.right = sides[:0:n], sides[n:n:2*n]
 	for _, t := range facts.on {
 		take(t)
@@ -297,7 +304,7 @@ func (q *query) termsFor(c candidate, r *relation) (j joinTerms) {
 		switch {
 		case t.set&^set != 0:
 		case r.kind == Inner:
-			take(t)
+			take(*t)
 		default:
 			j.above = append(j.above, t.Expr)
 		}
@@ -311,7 +318,8 @@ type joinFacts struct {
 	estimator *estimate.Estimator
 	rows      float64 // that satisfy the relation's own terms
 	constants map[int]bool
-	where, on []term // terms of WHERE about the relation and others, and its ON
+	where     []*term // terms of WHERE about the relation and others
+	on        []term
 	ways      []way
 	probes    []*path // by each index that may be used, without a probe
 }
@@ -365,8 +373,8 @@ func (q *query) findFacts() {
 		f.rows = f.estimator.Rows() * f.estimator.Selectivity(r.pred)
 		f.constants = r.constants()
 		f.on = termsOf(r.on)
-		for _, t := range where {
-			if t.set>>r.source&1 != 0 || r.kind == Full {
+		for i := range where {
+			if t := &where[i]; t.set>>r.source&1 != 0 || r.kind == Full {
 				f.where = append(f.where, t)
 			}
 		}

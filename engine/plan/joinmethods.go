@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -10,9 +11,13 @@ import (
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
-// joinMethods returns every way to join a relation to a candidate.
-func (q *query) joinMethods(c candidate, r *relation, j joinTerms) ([]option, error) {
-	var all []option
+// joinMethods appends every way to join a relation to a candidate. Only those that cost less than
+// most can be built, unless a hint names a method.
+func (q *query) joinMethods(all []option, c candidate, r *relation, j joinTerms, most float64) (
+	[]option, error) {
+	if q.sel.Hints.ForceJoin != "" {
+		most = math.Inf(1)
+	}
 	order, keys := q.mergeOrder(c, j)
 	inner, err := q.waysOf(r, order)
 	full := asFullScan(err)
@@ -21,15 +26,13 @@ func (q *query) joinMethods(c candidate, r *relation, j joinTerms) ([]option, er
 	}
 	rows := q.joinRows(c, r, j)
 	if !r.nullAware && r.kind != Full {
-		lookups, err := q.lookupJoins(c, r, j, rows)
-		if err != nil {
+		if all, err = q.lookupJoins(all, c, r, j, rows, most); err != nil {
 			return nil, err
 		}
-		all = append(all, lookups...)
 	}
 	for _, in := range inner {
 		if len(j.left) > 0 {
-			all = append(all, q.hashJoin(c, in, r, j, rows))
+			all = append(all, q.hashJoin(c, in, r, j, rows, most))
 			if m, ok := q.mergeJoin(c, in, r, j, rows, order, keys); ok && !r.nullAware {
 				all = append(all, m)
 			}
@@ -44,6 +47,9 @@ func (q *query) joinMethods(c candidate, r *relation, j joinTerms) ([]option, er
 	all = q.forced(all)
 	if len(j.above) > 0 {
 		for i, o := range all {
+			if o.build == nil {
+				continue
+			}
 			all[i].build = func() candidate {
 				out := o.build()
 				q.filterAbove(&out, j.above)
@@ -174,19 +180,25 @@ func (c candidate) joined(n *JoinNode, r *relation, single bool) candidate {
 	return out
 }
 
-// option is a way to join: what it costs, and a function that makes it. Of all the options
-// of a step one is made.
+// option is a way to join: what it costs, and a function that makes it, nil if it costs too much.
+// Of all the options of a step one is made.
 type option struct {
 	method   operator.JoinMethod
 	estimate operator.Estimate
 	build    func() candidate
 }
 
-func (q *query) hashJoin(c, in candidate, r *relation, j joinTerms, rows float64) option {
+// isDear reports whether a cost is not less than that of an option that is there.
+func isDear(cost, most float64) bool { return cost >= most && !math.IsInf(most, 1) }
+
+func (q *query) hashJoin(c, in candidate, r *relation, j joinTerms, rows, most float64) option {
 	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
 	e := operator.Estimate{Rows: rows}
 	e.Startup = left.Startup + right.Cost + right.Rows*k.Hash
 	e.Cost = left.Cost + right.Cost + (left.Rows+right.Rows)*k.Hash + rows*k.Key
+	if isDear(e.Cost, most) {
+		return option{JoinHash, e, nil}
+	}
 	return option{JoinHash, e, func() candidate {
 		n := q.newJoin(c, in.node, r, j, e)
 		n.Method = JoinHash
@@ -305,10 +317,10 @@ func samePartitions(left, right *path, j joinTerms) bool {
 // lookupJoins returns the joins that look the right side up by key: by each index, and by
 // the rows' key, whose first columns are all compared with the left side or with
 // constants, far enough to know where to look.
-func (q *query) lookupJoins(c candidate, r *relation, j joinTerms, rows float64) (
-	all []option, err error) {
+func (q *query) lookupJoins(all []option, c candidate, r *relation, j joinTerms, rows,
+	most float64) ([]option, error) {
 	if r.table == nil || len(j.left) == 0 {
-		return nil, nil
+		return all, nil
 	}
 	probes, err := q.probesOf(r)
 	if err != nil {
@@ -319,7 +331,7 @@ func (q *query) lookupJoins(c candidate, r *relation, j joinTerms, rows float64)
 		if used == nil || p.repeats {
 			continue
 		}
-		all = append(all, q.lookupJoin(c, p, j, probe, used, rows))
+		all = append(all, q.lookupJoin(c, p, j, probe, used, rows, most))
 	}
 	return all, nil
 }
@@ -355,7 +367,7 @@ func (p *path) findProbe(j joinTerms) (probe []expr.Expr, used []bool) {
 }
 
 func (q *query) lookupJoin(c candidate, base *path, j joinTerms, probe []expr.Expr,
-	used []bool, rows float64) option {
+	used []bool, rows, most float64) option {
 	e, k, left := q.facts[base.rel.source].estimator, q.costs(), c.node.Estimate()
 	probes := max(0.5, c.rows())
 	// What is found for each probe: a column that is compared with a constant, too, has the
@@ -392,6 +404,9 @@ func (q *query) lookupJoin(c candidate, base *path, j joinTerms, probe []expr.Ex
 	}
 	estimate := operator.Estimate{Rows: rows, Startup: left.Startup + per + k.Trips(1, 1),
 		Cost: left.Cost + probes*per + waves}
+	if isDear(estimate.Cost, most) {
+		return option{JoinLookup, estimate, nil}
+	}
 	return option{JoinLookup, estimate, func() candidate {
 		p := *base
 		p.probe, p.unique = probe, unique

@@ -7,7 +7,6 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
-	"github.com/kstonedb/kstone/engine/plan/internal/logical"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
@@ -284,10 +283,24 @@ func (q *query) checkDistinctOrder() error {
 
 // visible returns the expressions over joined rows.
 func (q *query) visible() []expr.Expr {
-	all := slices.Concat(q.where, q.late, q.having)
-	resolved := Select{GroupBy: q.groups, Aggregates: q.aggregates, Columns: q.outputs,
-		OrderBy: q.order}
-	logical.Places(&resolved, func(e *expr.Expr) { all = append(all, *e) })
+	n := len(q.where) + len(q.late) + len(q.having) + len(q.groups) + len(q.aggregates) +
+		len(q.outputs) + len(q.order)
+	all := append(append(append(make([]expr.Expr, 0, n), q.where...), q.late...), q.having...)
+	all = append(all, q.groups...)
+	for i := range q.aggregates {
+		if a := &q.aggregates[i]; a.Arg != nil {
+			all = append(all, a.Arg)
+		}
+		for _, o := range q.aggregates[i].Order {
+			all = append(all, o.Expr)
+		}
+	}
+	for i := range q.outputs {
+		all = append(all, q.outputs[i].Expr)
+	}
+	for _, o := range q.order {
+		all = append(all, o.Expr)
+	}
 	return all
 }
 
