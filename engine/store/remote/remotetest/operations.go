@@ -23,7 +23,7 @@ func Op(name string, trips int, do func(ctx context.Context, n int) error) Opera
 // Latencies of requests: trips are counted by the time that an operation takes.
 const (
 	reportedLatency = time.Millisecond
-	countedLatency  = 30 * time.Millisecond
+	countedLatency  = 100 * time.Millisecond
 	attempts        = 5
 )
 
