@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -16,10 +17,12 @@ import (
 // list; odd ones are partitions with an item for each element, so that reading them is reading a
 // range, and appending to them depends on what a range does not hold.
 type lists struct {
-	s    txStore
-	next atomic.Int64
-	mu   sync.Mutex
-	txs  []elle.Tx // Guarded by mu
+	s      txStore
+	faulty bool
+	next   atomic.Int64
+	mu     sync.Mutex
+	txs    []elle.Tx    // Guarded by mu
+	open   map[int]bool // of txs those with an unknown outcome; guarded by mu
 }
 
 const listCount = 6
@@ -141,14 +144,30 @@ func (l *lists) transaction(rnd *rand.Rand) error {
 	} else {
 		err = l.once(run)
 	}
-	tx := elle.Tx{Ops: done, Aborted: errors.Is(err, store.ErrConflict)}
-	if err != nil && !tx.Aborted {
+	unknown := l.faulty && errors.Is(err, store.ErrUnknown)
+	if err != nil && !l.faulty && !errors.Is(err, store.ErrConflict) {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.txs = append(l.txs, tx)
+	l.open[len(l.txs)] = unknown
+	l.txs = append(l.txs, elle.Tx{Ops: done, Aborted: err != nil && !unknown})
 	return nil
+}
+
+// resolve decides which transactions with an unknown outcome have committed: those of which the
+// last one sees something.
+func (l *lists) resolve(last *elle.Tx) {
+	there := map[int]bool{}
+	for _, o := range last.Ops {
+		for _, n := range o.Read {
+			there[n] = true
+		}
+	}
+	for i, open := range l.open {
+		l.txs[i].Aborted = l.txs[i].Aborted || open &&
+			!slices.ContainsFunc(l.txs[i].Ops, func(o elle.Op) bool { return there[o.Append] })
+	}
 }
 
 func (l *lists) once(run func(store.Tx) error) error {
@@ -163,10 +182,11 @@ func (l *lists) once(run func(store.Tx) error) error {
 	return tx.End(ctx)
 }
 
-// checkTxHistory: a history of concurrent transactions that read and write items and ranges is
-// serializable.
-func checkTxHistory(t T, s txStore, seed uint64) {
-	l := &lists{s: s}
+// TxHistory checks that a history of concurrent transactions that read and write items and ranges
+// is serializable. With faulty set they may fail in any way: what did not commit by that has
+// written nothing, and what has an unknown outcome has written everything or nothing.
+func TxHistory(t T, s store.Store, seed uint64, faulty bool) {
+	l := &lists{s: txStore{s, s.(store.Transactor)}, faulty: faulty, open: map[int]bool{}}
 	const clients, each = 4, 15
 	errs := make([]error, clients)
 	race(clients, func(i int) {
@@ -184,6 +204,7 @@ func checkTxHistory(t T, s txStore, seed uint64) {
 		ok(t, err)
 		last.Ops = append(last.Ops, elle.Op{List: list, Read: read})
 	}
+	l.resolve(&last)
 	for _, problem := range elle.Check(append(l.txs, last)) {
 		t.Errorf("%.600s", problem)
 	}

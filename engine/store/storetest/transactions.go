@@ -27,7 +27,7 @@ func txChecks(seed uint64) []Check {
 		{"TxLargeReads", of(checkTxLarge)},
 		{"TxNoWriteSkew", of(checkTxSkew)},
 		{"TxUpdate", of(checkTxUpdate)},
-		{"TxHistory", of(func(t T, s txStore) { checkTxHistory(t, s, seed) })},
+		{"TxHistory", of(func(t T, s txStore) { TxHistory(t, s.Store, seed, false) })},
 	}
 }
 

@@ -222,6 +222,8 @@ func (s *Store) failure(ctx context.Context, doing string, err error) error {
 	case errors.As(err, &early):
 		return fmt.Errorf("tikv: %s: %w: versions before %v are gone", doing, store.ErrStale,
 			early.GCSafePoint)
+	case errors.Is(err, store.ErrConflict): // of a page: the others are cancelled
+		return fmt.Errorf("tikv: %s: %w", doing, err)
 	case ctx.Err() != nil:
 		cause := context.Cause(ctx)
 		if errors.Is(err, cause) {
