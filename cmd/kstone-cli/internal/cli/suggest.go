@@ -29,7 +29,11 @@ func (a *App) Unknown(root *cobra.Command, name string) error {
 
 // FlagError turns an error of the flag parser into a usage error with a suggestion.
 func FlagError(cmd *cobra.Command, err error) error {
-	e := Usage("%s: %v", cmd.Name(), err).
+	text := err.Error()
+	if before, _, ok := strings.Cut(text, "time: missing unit in duration"); ok {
+		text = before + "a time has a unit, as in 30s, 15m or 24h"
+	}
+	e := Usage("%s: %s", cmd.Name(), text).
 		WithHint("%s help %s shows the flags; values that begin with - go after --", Program,
 			CommandOf(cmd))
 	name, ok := strings.CutPrefix(err.Error(), "unknown flag: --")
@@ -106,7 +110,7 @@ func (a *App) HelpCommand(root *cobra.Command) *cobra.Command {
 		Use:   "help [COMMAND]",
 		Short: "Show how a command is used",
 		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			if len(args) == 0 || args[0] == Program {
 				return root.Help()
 			}
 			for _, cmd := range root.Commands() {
