@@ -69,6 +69,14 @@ func TestScripts(t *testing.T) {
 				ts.Check(err)
 				ts.Check(os.Truncate(name, info.Size()/2))
 			},
+			"flip": func(ts *testscript.TestScript, _ bool, args []string) { // a byte in the middle
+				found, err := filepath.Glob(ts.MkAbs(args[0]))
+				ts.Check(err)
+				b, err := os.ReadFile(found[0])
+				ts.Check(err)
+				b[len(b)/2] ^= 1
+				ts.Check(os.WriteFile(found[0], b, 0o600))
+			},
 			"hold": func(ts *testscript.TestScript, _ bool, args []string) {
 				release, err := held[args[0]](ts.MkAbs(args[1]))
 				ts.Check(err)

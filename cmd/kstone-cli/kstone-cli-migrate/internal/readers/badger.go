@@ -31,10 +31,15 @@ func openBadger(path string) (migrate.Pairs, error) {
 	if err := badgerTables(path); err != nil {
 		return nil, err
 	}
-	o := badger.DefaultOptions(path).WithReadOnly(true).WithLogger(nil).WithMetricsEnabled(false)
+	o := badger.DefaultOptions(path).WithReadOnly(true).WithLogger(nil).WithMetricsEnabled(false).
+		WithVerifyValueChecksum(true)
 	db, err := badger.Open(o)
 	if err != nil {
 		return nil, badgerError(err)
+	}
+	// Why all at once: over a damaged block an iterator of Badger ends as if there were no more.
+	if err := db.VerifyChecksum(); err != nil {
+		return nil, errors.Join(fmt.Errorf("a table is damaged: %w", err), db.Close())
 	}
 	return &badgerDir{db: db, tx: db.NewTransaction(false)}, nil
 }
