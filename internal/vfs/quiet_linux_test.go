@@ -51,8 +51,8 @@ func TestQuietReads(t *testing.T) {
 			t.Fatalf("the time of access is %v", got)
 		}
 	}
-	// Few are finer, if other files of the system are.
-	if coarse < files/5 {
+	// Most are finer where other files of the system are at the moment; all are, if this one is.
+	if coarse < 3 {
 		t.Errorf("%d of %d writes noted the clock's tick as their time", coarse, files)
 	}
 }
