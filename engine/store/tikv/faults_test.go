@@ -149,6 +149,39 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
+// A commit whose second half takes longer than locks live is there as a whole.
+func TestSlowSecondHalf(t *testing.T) {
+	var wg sync.WaitGroup
+	for late := range int64(2) { // which request of it is late
+		cluster := start(t)
+		split(cluster, "", 4)
+		s := cluster.Store(nil)
+		var requests atomic.Int64
+		release := make(chan struct{})
+		cluster.SetFault(func(_ context.Context, req *tikvrpc.Request) (bool, error) {
+			if req.Type == tikvrpc.CmdCommit && requests.Add(1) == late+1 {
+				<-release
+			}
+			return false, nil
+		})
+		wg.Go(func() {
+			defer close(release)
+			var w store.WriteSet
+			for i := range 16 {
+				w.Put(key(fmt.Sprint("p", i), "row"), nil)
+			}
+			ok(t, s.Commit(ctx, &w))
+			for i := range 16 {
+				_, err := s.Get(ctx, nil, key(fmt.Sprint("p", i), "row"))
+				if err != nil {
+					t.Errorf("row %d: %v", i, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // Errors of servers that pass are not seen: what is acknowledged is there, and what is not is there
 // as a whole or not at all. No commit sees its own write as that of another one.
 func TestPassingFaults(t *testing.T) {

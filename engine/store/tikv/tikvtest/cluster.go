@@ -37,9 +37,10 @@ type Cluster struct {
 	latency atomic.Int64
 	fault   atomic.Pointer[Fault]
 	mu      sync.Mutex // guards changes of the cluster
-	// async are the start timestamps of transactions that commit asynchronously, and onePhase of
-	// those that have committed in one phase, with the timestamps of their commits.
-	async, onePhase sync.Map
+	// onePhase are the start timestamps of transactions that have committed in one phase, with the
+	// timestamps of their commits.
+	onePhase sync.Map
+	async    asyncTxns
 }
 
 // alive makes the client believe that stores live: it would dial their addresses after a fault, and
@@ -175,7 +176,8 @@ func wait(ctx context.Context, ns int64) error {
 // lock is there. The client commits with the greatest of its answers, after it has reported
 // success; readers wait for it at the locks, as the mock does not let them find out by themselves.
 // So they must neither pass over a lock for reading a single key, nor push the timestamp of its
-// commit.
+// commit. Nor may a lock that is old be rolled back, if all of the transaction is locked: see
+// async.go.
 type protocol struct {
 	c *Cluster
 	client.Client
@@ -212,8 +214,17 @@ func (p protocol) answer(
 	if err != nil {
 		return nil, err
 	}
+	defer p.c.async.begin(req)()
+	if resp := p.c.async.refused(req); resp != nil {
+		return resp, nil
+	}
+	if commit := p.c.async.overdue(req); commit != nil {
+		if _, err := p.Client.SendRequest(ctx, addr, commit, timeout); err != nil {
+			return nil, err
+		}
+	}
 	resp, err := p.Client.SendRequest(ctx, addr, req, timeout)
-	if status, ok := statusOf(resp, err); ok && p.isAsync(req.CheckTxnStatus().LockTs) {
+	if status, ok := statusOf(resp, err); ok && p.c.async.has(req.CheckTxnStatus().LockTs) {
 		status.Action = kvrpcpb.Action_NoAction
 	}
 	if err != nil || req.Type != tikvrpc.CmdPrewrite {
@@ -229,11 +240,19 @@ func (p protocol) answer(
 	if err != nil {
 		return nil, err
 	}
-	if !prewrite.TryOnePc {
-		p.c.async.Store(prewrite.StartVersion, true)
-		answer.MinCommitTs = ts
-		return resp, nil
+	if prewrite.TryOnePc {
+		return p.onePhase(ctx, addr, req, resp, ts)
 	}
+	p.c.async.locked(prewrite, ts)
+	answer.MinCommitTs = ts
+	return resp, nil
+}
+
+// onePhase commits what has been prewritten at ts, and returns the answer to that, of which resp is
+// the one to the prewrite.
+func (p protocol) onePhase(ctx context.Context, addr string, req *tikvrpc.Request,
+	resp *tikvrpc.Response, ts uint64) (*tikvrpc.Response, error) {
+	prewrite := req.Prewrite()
 	var keys [][]byte
 	for _, m := range prewrite.Mutations {
 		if m.Op != kvrpcpb.Op_CheckNotExists {
@@ -252,18 +271,13 @@ func (p protocol) answer(
 		return resp, nil // the client goes on with two phases
 	}
 	p.c.onePhase.Store(prewrite.StartVersion, ts)
-	answer.OnePcCommitTs = ts
+	resp.Resp.(*kvrpcpb.PrewriteResponse).OnePcCommitTs = ts
 	return resp, nil
 }
 
 func (p protocol) timestamp(ctx context.Context) (uint64, error) {
 	physical, logical, err := p.c.driver.GetTS(ctx)
 	return oracle.ComposeTS(physical, logical), err
-}
-
-func (p protocol) isAsync(startTS uint64) bool {
-	_, ok := p.c.async.Load(startTS)
-	return ok
 }
 
 // statusOf returns the answer to a question for the status of a transaction.
@@ -303,7 +317,7 @@ func (p protocol) noneIgnored(
 		changed.Req = &scan
 	case tikvrpc.CmdCheckTxnStatus:
 		check := *req.CheckTxnStatus()
-		if p.isAsync(check.LockTs) {
+		if p.c.async.has(check.LockTs) {
 			check.CallerStartTs = 0
 		}
 		changed.Req = &check
