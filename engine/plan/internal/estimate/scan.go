@@ -39,7 +39,9 @@ func (e *Estimator) Scan(key Part, terms []expr.Expr, bucketColumns int, buckets
 		s.Buckets = buckets
 	}
 	if i := bucketColumns - 1; w.fixed == i && i < len(key.Ordinals) {
-		if n, ok := e.integers(key.Ordinals[i], terms); ok && 2*n < buckets {
+		n, ok := e.integers(key.Ordinals[i], terms)
+		if ok && 2*n < buckets && (key.Index != nil || e.table.Sharded() ||
+			n <= spans.MaxKeys) {
 			s.Buckets = max(1, n)
 		}
 	}
