@@ -28,7 +28,7 @@ func openBadger(path string) (migrate.Pairs, error) {
 	if err := directory(path, "MANIFEST"); err != nil {
 		return nil, err
 	}
-	if err := badgerTables(path); err != nil {
+	if err := errors.Join(badgerTables(path), unlisted(path)); err != nil {
 		return nil, err
 	}
 	o := badger.DefaultOptions(path).WithReadOnly(true).WithLogger(nil).WithMetricsEnabled(false).
@@ -42,6 +42,32 @@ func openBadger(path string) (migrate.Pairs, error) {
 		return nil, errors.Join(fmt.Errorf("a table is damaged: %w", err), db.Close())
 	}
 	return &badgerDir{db: db, tx: db.NewTransaction(false)}, nil
+}
+
+// unlisted returns an error if a table is not in the manifest, as after a crash, or if that is cut
+// off. Why: Badger removes such a table, also when it opens a store only to read it.
+func unlisted(path string) (err error) {
+	f, err := os.Open(filepath.Join(path, badger.ManifestFilename))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	m, _, err := badger.ReplayManifestFile(f, 0, badger.DefaultOptions(path))
+	if err != nil {
+		return err
+	}
+	listed := map[string]bool{}
+	for id := range m.Tables {
+		listed[fmt.Sprintf("%06d.sst", id)] = true
+	}
+	found, err := filepath.Glob(filepath.Join(path, "*.sst"))
+	for _, name := range found {
+		if !listed[filepath.Base(name)] {
+			err := fmt.Errorf("%s is not in the manifest: it is damaged, or a crash left it", name)
+			return cli.Advise(err, "open and close a copy with its program, and migrate that")
+		}
+	}
+	return err
 }
 
 // maxChecksum bounds the checksum at the end of a table of Badger, in bytes.
