@@ -173,7 +173,7 @@ func TestCheckpointProgress(t *testing.T) {
 // A database in memory is copied to the disk, where any program can open it.
 func TestCheckpointOfMemory(t *testing.T) {
 	dir := t.TempDir()
-	// The label is no directory: one of that name on the disk has nothing to do with it.
+	// The label is not a directory: one of that name on the disk has nothing to do with it.
 	db, err := engine.Open(dir, &engine.Options{InMemory: true})
 	ok(t, err)
 	ok(t, db.Put(pk("flushed"), []byte("1")))

@@ -132,7 +132,7 @@ func TestInsertNew(t *testing.T) {
 	_, stats, err = db.InsertNew(ctx, items, nil)
 	ok(t, err)
 	if got := db.Metrics().LastVersion; got != version+1 || stats.New != 0 {
-		t.Errorf("version %d after %d, %+v: nothing new is no commit", got, version, stats)
+		t.Errorf("version %d after %d, %+v: nothing new is not a commit", got, version, stats)
 	}
 	wantValue(t, db, pk("ttl"), []byte("3"))
 	wantValue(t, db, pk("until"), []byte("2"))

@@ -69,7 +69,7 @@ func TestOpenFailsWithItsOperations(t *testing.T) {
 		switch op.Kind {
 		case vfstest.OpClose, vfstest.OpRemove, vfstest.OpRename, vfstest.OpStat:
 			return true // of what is not needed any more
-		case vfstest.OpWriteAt: // the seal of the manifest, which is no promise
+		case vfstest.OpWriteAt: // the seal of the manifest, which is not a promise
 			return strings.Contains(op.Name, "MANIFEST") && op.Len == 17
 		}
 		return inAdvance(op)

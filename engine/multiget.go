@@ -20,7 +20,7 @@ type Results = kv.Results
 // each filter and index is used for several keys, and each block that holds several of
 // them is decoded once. The same key may be given more than once. Results are in the
 // order of the keys, which they refer to: do not change the keys while r is in use. A
-// key without item is no error. After an error res is empty.
+// key without item is not an error. After an error res is empty.
 func (r *reader) MultiGet(ctx context.Context, keys []Key, res *Results) error {
 	res.Release()
 	if ctx == nil { // whether it has ended is looked at for each group of keys

@@ -82,7 +82,7 @@ func TestOpenForeignDirectory(t *testing.T) {
 	}
 }
 
-// A file in place of the directory is no database either.
+// A file in place of the directory is not a database either.
 func TestOpenFileInsteadOfDirectory(t *testing.T) {
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{"file": "content"})

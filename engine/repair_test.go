@@ -414,7 +414,7 @@ func TestRepairOfMuchDamage(t *testing.T) {
 	}
 }
 
-// What is no database, or in use, is refused, and a failed repair leaves nothing.
+// What is not a database, or in use, is refused, and a failed repair leaves nothing.
 //
 // Promise (damage): `Repair` refuses what it cannot do and leaves nothing behind; what was
 // deleted does not come back out of a log with gaps. Also

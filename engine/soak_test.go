@@ -65,7 +65,7 @@ type soak struct {
 func TestSoak(t *testing.T) {
 	d, err := time.ParseDuration(os.Getenv(soakEnv))
 	if err != nil {
-		t.Skipf("%s is no duration: make soak sets it", soakEnv)
+		t.Skipf("%s is not a duration: make soak sets it", soakEnv)
 	}
 	before := goleak.IgnoreCurrent()
 	s := &soak{t: t, dir: t.TempDir()}

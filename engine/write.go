@@ -86,7 +86,7 @@ func (db *DB) DeleteRange(pk []byte, sk SKCondition, opts ...CommitOption) error
 	return db.commit(context.Background(), b, t, nil)
 }
 
-// Apply commits the batch. An empty batch is no commit, and one that only has conditions
+// Apply commits the batch. An empty batch is not a commit, and one that only has conditions
 // checks them; see [Sync] for what they make durable. If a condition fails, nothing is
 // written and the error is a *ConditionError. If ctx ends while the writer waits for
 // flushes to catch up, the error matches its cause and nothing is written.

@@ -34,7 +34,7 @@ func refused(t *testing.T, b []byte, err error) bool {
 	t.Helper()
 	var e *corrupt.Error
 	if err != nil && !errors.As(err, &e) {
-		t.Fatalf("error %v is no corruption", err)
+		t.Fatalf("error %v is not corruption", err)
 	}
 	if err != nil && (e.Offset < 0 || e.Offset > int64(len(b))) {
 		t.Fatalf("offset of %v is outside %d bytes", err, len(b))

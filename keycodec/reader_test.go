@@ -102,7 +102,7 @@ func TestReaderReportsDamage(t *testing.T) {
 			t.Fatalf("%v: %x: the reader says %v, Decode %v", s, b, got, err)
 		}
 		if err := r.Err(); err != nil && !errors.Is(err, corrupt.ErrCorrupt) {
-			t.Fatalf("%v is no corruption", err)
+			t.Fatalf("%v is not corruption", err)
 		}
 	})
 }

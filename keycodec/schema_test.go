@@ -74,7 +74,7 @@ func TestDecodeIsCanonical(t *testing.T) {
 		values, err := s.Decode(b)
 		if err != nil {
 			if !errors.Is(err, corrupt.ErrCorrupt) {
-				t.Fatalf("error %v is no corruption", err)
+				t.Fatalf("error %v is not corruption", err)
 			}
 			return
 		}

@@ -368,7 +368,7 @@ func TestDamagedRuns(t *testing.T) {
 				w.set(nil)
 				var re *stripe.ReadError
 				if !errors.As(err, &re) {
-					t.Fatalf("run %d: %v is no error of reading", run, err)
+					t.Fatalf("run %d: %v is not an error of reading", run, err)
 				}
 				want := 3
 				if damaged {

@@ -137,7 +137,7 @@ func (l *Log) switchLocked() error {
 	s.tag, s.base, s.dirty = h.tag(), h.base, true
 	l.cur, l.off, l.next, l.need = s, segmentHeader, nil, 0
 	l.begun.Add(1)
-	l.marked = base.MaxSeqNum // a marker that the old segment ends in is no part of its records
+	l.marked = base.MaxSeqNum // a marker that the old segment ends in is not part of its records
 	l.dirty = append(l.dirty, s)
 	l.ready.Broadcast()
 	if old != nil {

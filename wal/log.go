@@ -77,7 +77,7 @@ type Log struct {
 // the tail are removed and the directory is synced; a crash in between leaves some
 // of them, and the next recovery finds the same tail. (3) What lies beyond the tail in
 // the last segment is cut off, and the cut is synced; a crash before that leaves it or
-// not, and it is no part of the log. Why cut and synced before anything is appended: a
+// not, and it is not part of the log. Why cut and synced before anything is appended: a
 // torn record that had lost its predecessor would follow a new one of the same length.
 // (4) A marker is written after the last record and synced, if there is none. A crash
 // before that leaves the same log without it. A log that was closed goes through all

@@ -126,7 +126,7 @@ func TestBlocksAreReadyBeforeTheirRecords(t *testing.T) {
 	}
 }
 
-// Rare syncs make nothing ready, and its error is no error of the log.
+// Rare syncs make nothing ready, and its error is not an error of the log.
 func TestBlocksNeedNotBeReady(t *testing.T) {
 	dir := t.TempDir()
 	if !mapped(t, dir) {

@@ -312,7 +312,7 @@ func TestReleaseDuringCopy(t *testing.T) {
 }
 
 // What is pinned stays, however much is written and released meanwhile; it does not count
-// in what keeps the log from growing, and goes at the end. After a kill it is no part of the
+// in what keeps the log from growing, and goes at the end. After a kill it is not part of the
 // log, and the next Open removes it.
 func TestPinnedSegments(t *testing.T) {
 	o := memOptions(512)

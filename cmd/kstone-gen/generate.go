@@ -116,7 +116,7 @@ func (g *generator) table(at token.Pos, text string, spec *ast.TypeSpec) {
 		g.fail(at, "%s needs the name of the table", directive)
 		return
 	case !ok || spec.TypeParams != nil:
-		g.fail(spec.Pos(), "%s is no struct, or has type parameters", spec.Name.Name)
+		g.fail(spec.Pos(), "%s is not a struct, or has type parameters", spec.Name.Name)
 		return
 	}
 	variable, prefix := camel(words[0]), spec.Name.Name
@@ -260,7 +260,7 @@ func (g *generator) variable(at token.Pos, name, value, rest string) {
 			g.fset.Position(other).Line)
 	}
 	if !token.IsIdentifier(name) {
-		g.fail(at, "%q is no name of a variable: use var= or prefix=", name)
+		g.fail(at, "%q is not a name of a variable: use var= or prefix=", name)
 	}
 	g.names[name] = at
 	space := ""

@@ -81,7 +81,7 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 		"no table":      {"type T struct{}", "x.go:1: no struct has a comment line //kstone:table"},
 		"no name":       {"//kstone:table\ntype T struct {" + key + "}", "x.go:3: "},
 		"an option":     {"//kstone:table t key=1\ntype T struct {" + key + "}", `x.go:3: "key=1"`},
-		"no struct":     {"//kstone:table t\ntype T int", "x.go:4: T is no struct"},
+		"no struct":     {"//kstone:table t\ntype T int", "x.go:4: T is not a struct"},
 		"no key":        {"//kstone:table t\ntype T struct { ID int }", "x.go:4: no field of T"},
 		"a map":         {head + "M map[string]int }", "x.go:6: "},
 		"a list of any": {head + "M [][]int }", "x.go:6: "},

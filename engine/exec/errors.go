@@ -61,4 +61,4 @@ func atSubquery(pos int, err error) error {
 }
 
 // errNoProbe means that a plan is not one that package plan makes.
-var errNoProbe = errors.New("exec: the right side of a lookup join is no probe")
+var errNoProbe = errors.New("exec: the right side of a lookup join is not a probe")

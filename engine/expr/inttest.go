@@ -105,7 +105,7 @@ func (t *IntTest) place(at int) int {
 
 // Test sets keep[i] to false for each row i for which the condition is not true. columns[k] has the
 // values of Places()[k]; rows with a NULL among them are not kept by the caller. It reports false
-// if it cannot say: a parameter or a result is no integer. Requires: columns are as long
+// if it cannot say: a parameter or a result is not an integer. Requires: columns are as long
 // as keep.
 func (t *IntTest) Test(columns [][]int64, keep []bool, params []Value) bool {
 	for i := range t.terms {

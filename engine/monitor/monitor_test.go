@@ -65,7 +65,7 @@ func TestPrometheus(t *testing.T) {
 		}
 		m := line.FindStringSubmatch(row)
 		if m == nil {
-			t.Fatalf("%q is no sample", row)
+			t.Fatalf("%q is not a sample", row)
 		}
 		if kind == "histogram" {
 			histograms++

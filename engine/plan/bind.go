@@ -178,7 +178,7 @@ func (q *query) condition(e expr.Expr, where string) (expr.Expr, error) {
 		return nil, err
 	}
 	if k := kindOf(q, out); k != expr.KindNull && k != expr.KindBool {
-		return nil, queryError(q.position(e), "%s is no condition: %s is %s", where, e,
+		return nil, queryError(q.position(e), "%s is not a condition: %s is %s", where, e,
 			k.Phrase())
 	}
 	return out, nil

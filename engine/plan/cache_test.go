@@ -155,7 +155,7 @@ func TestPointKeysAreThoseOfRows(t *testing.T) {
 		}
 	}
 	if err = p.Check([]expr.Value{row[2], row[2]}); err == nil {
-		t.Error("a text for a number is no error")
+		t.Error("a text for a number is not an error")
 	}
 }
 

@@ -40,7 +40,7 @@ func OuterAt(steps, source int) int { return logical.OuterAt(steps, source) }
 // column of it is the Index of an expr.Agg there.
 const Aggregates = logical.Aggregates
 
-// OuterOf is the opposite of OuterAt; steps is 0 if a Source is no column of a query around.
+// OuterOf is the opposite of OuterAt; steps is 0 if a Source is not a column of a query around.
 func OuterOf(column int) (steps, source int) { return logical.OuterOf(column) }
 
 // Statistics of tables.

@@ -496,7 +496,7 @@ func (q *query) collated(in expr.In) (expr.Expr, error) {
 	}
 	x, ok := in.X.(expr.Column)
 	if !ok {
-		return nil, &UnsupportedError{q.position(in.X), "IN of what is no column over " +
+		return nil, &UnsupportedError{q.position(in.X), "IN of what is not a column over " +
 			"values with a collation that is no term of the AND of WHERE"}
 	}
 	x.Collation = c

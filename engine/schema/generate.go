@@ -65,13 +65,13 @@ func (t *Table) validateGenerated() error {
 		switch {
 		case c.Generated == CurrentTime && (c.Type != keycodec.TypeTime || c.List ||
 			c.Default != nil):
-			return fmt.Errorf("column %q is no time, or has a default, and cannot be the time "+
+			return fmt.Errorf("column %q is not a time, or has a default, and cannot be the time "+
 				"of writing", c.Name)
 		case c.Generated == CurrentTime:
 		case c.Nullable || c.List || c.Default != nil:
 			return fmt.Errorf("column %q is generated and has NULLs, a list or a default", c.Name)
 		case c.Generated == Identity && kind != expr.KindInt && kind != expr.KindUint:
-			return fmt.Errorf("column %q is no integer and cannot be an identity", c.Name)
+			return fmt.Errorf("column %q is not an integer and cannot be an identity", c.Name)
 		case c.Generated == RandomUUID && c.Type != keycodec.TypeUUID:
 			return fmt.Errorf("column %q is no UUID and cannot be one that is made", c.Name)
 		case c.Generated > CurrentTime:

@@ -376,7 +376,7 @@ func TestBasesShareSSTs(t *testing.T) {
 	h.restores(ship.Target{}, h.last)
 }
 
-// Commits that were lost to the shipper make a gap, which is no part of any range; the same
+// Commits that were lost to the shipper make a gap, which is not part of any range; the same
 // process goes on with a new base, a later one if it is said so.
 func TestGap(t *testing.T) {
 	h := newHarbor(t)

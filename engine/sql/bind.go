@@ -257,7 +257,8 @@ func (sc *scope) bindOutputs() {
 		}
 		e := sc.clause("SELECT", true, o.Expr)
 		if _, ok := e.(expr.Row); ok {
-			sc.b.fail(o.Expr.Position(), "a row is no value; write its columns without parentheses")
+			sc.b.fail(o.Expr.Position(),
+				"a row is not a value; write its columns without parentheses")
 		}
 		out := boundOutput{name: o.Alias, alias: o.Alias != "", expr: e, typ: sc.typeOf(e)}
 		if ref, ok := o.Expr.(*syntax.Ref); ok && !out.alias {

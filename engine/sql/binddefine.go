@@ -272,7 +272,7 @@ func (b *binder) ttl(t *schema.Table, s *syntax.TTL) *schema.TTL {
 	if s.After != "" {
 		after, err := time.ParseDuration(s.After)
 		if err != nil || after < 0 {
-			b.fail(s.Column.Pos, "%s is no duration; it looks like '24h' or '90s'",
+			b.fail(s.Column.Pos, "%s is not a duration; it looks like '24h' or '90s'",
 				syntax.QuoteText(s.After))
 		}
 		ttl.After = after

@@ -84,7 +84,7 @@ func (s *Stmt) target() int {
 // define runs a statement that defines something, or ANALYZE.
 func (s *Stmt) define(ctx context.Context) (Result, error) {
 	db, b := s.session.db, &binder{catalog: tables{s.session.db}, text: s.text}
-	b.params.final = true // so that now() is no constant
+	b.params.final = true // so that now() is not a constant
 	switch tree := s.tree.(type) {
 	case *syntax.CreateView:
 		ok := allowed(tree.IfMissing, table.ErrExists)

@@ -249,7 +249,7 @@ func (w *writer) within(alias string) string {
 	return fmt.Sprintf("%s%s %sIN (SELECT y.%s%s)", alias, c.name, not, w.like(c).name, from)
 }
 
-// applied writes a condition with a query that is run for each row: it is no term of an AND, is
+// applied writes a condition with a query that is run for each row: it is not a term of an AND, is
 // compared, or has a query in it that uses the row that is two queries out.
 func (w *writer) applied(alias string) string {
 	c, d, p := w.scalar(), w.scalar(), w.plain()

@@ -37,7 +37,7 @@ func (t typ) read(text string) (expr.Value, error) {
 	case kind.Numeric():
 		v, err := expr.ParseNumber(text)
 		if err != nil {
-			return v, errors.New(syntax.QuoteText(text) + " is no number")
+			return v, errors.New(syntax.QuoteText(text) + " is not a number")
 		}
 		return v, nil
 	case t.column.Type == keycodec.TypeBool:

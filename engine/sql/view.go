@@ -39,7 +39,7 @@ func (b *binder) expand(v *table.View, pos int, name string) (out plan.Source) {
 	tree, err := syntax.Parse(v.Query)
 	query, ok := tree.(*syntax.Select)
 	if err == nil && !ok {
-		err = errors.New("its text is no query")
+		err = errors.New("its text is not a query")
 	}
 	text, with, place, used := b.text, b.with, b.placed, len(b.used)
 	if err == nil {
@@ -191,7 +191,8 @@ func viewDefinition(v *table.View) (string, error) {
 	}
 	query, ok := tree.(*syntax.Select)
 	if !ok {
-		return "", errors.New("sql: the text of view " + syntax.QuoteName(v.Name) + " is no query")
+		return "", errors.New("sql: the text of view " + syntax.QuoteName(v.Name) +
+			" is not a query")
 	}
 	return syntax.FormatScript(&syntax.CreateView{View: syntax.Name{Text: v.Name},
 		Columns: names(v.Columns), Query: query}), nil

@@ -35,7 +35,7 @@ func (v *View) validate() error {
 	case v.Name == "" || len(v.Name) > maxViewName || !utf8.ValidString(v.Name):
 		return invalid("the name of a view is a text of 1 to %d bytes", maxViewName)
 	case v.Query == "" || len(v.Query) > maxViewQuery || !utf8.ValidString(v.Query):
-		return invalid("the query of view %q is no text of 1 to %d bytes", v.Name, maxViewQuery)
+		return invalid("the query of view %q is not a text of 1 to %d bytes", v.Name, maxViewQuery)
 	}
 	return nil
 }

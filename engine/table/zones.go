@@ -30,6 +30,6 @@ func (db *DB) describe() {
 	})
 }
 
-// noTable is the group of what is no row: entries, and items of others. It has no columns, so
+// noTable is the group of what is not a row: entries, and items of others. It has no columns, so
 // that they do not make zones of rows unknown. Tables are counted from 1.
 const noTable = 0

@@ -89,7 +89,7 @@ func TestPage(t *testing.T) {
 	}
 	for _, b := range blocks {
 		if !strings.Contains(flat(string(code)), flat(b[1])) {
-			t.Errorf("this is no part of the code:\n%s", b[1])
+			t.Errorf("this is not part of the code:\n%s", b[1])
 		}
 	}
 }

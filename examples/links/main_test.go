@@ -94,7 +94,7 @@ func TestGuide(t *testing.T) {
 	}
 	for _, b := range blocks {
 		if !strings.Contains(flat(code), flat(b[1])) {
-			t.Errorf("this is no part of the program:\n%s", b[1])
+			t.Errorf("this is not part of the program:\n%s", b[1])
 		}
 	}
 }

@@ -67,7 +67,8 @@ func ParseBytes(text string) (int64, error) {
 	unit, known := units[strings.ToLower(strings.TrimSpace(text[len(digits):]))]
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || !known || n > math.MaxInt64/unit {
-		return 0, fmt.Errorf("%q is no size: want a number with a unit, as 64KiB, 50MB or 2G", text)
+		return 0, fmt.Errorf("%q is not a size: want a number with a unit, as 64KiB, 50MB or 2G",
+			text)
 	}
 	return n * unit, nil
 }

@@ -449,7 +449,8 @@ func (n *number) Rows() []base.Entry {
 
 func (n *number) Err() error { return nil }
 
-// Rows may be compared by what is no key; those that compare equal are in the order of their ages.
+// Rows may be compared by what is not a key; those that compare equal are in the order of their
+// ages.
 func TestMergeCompares(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 6))
 	for range 200 {

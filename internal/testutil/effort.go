@@ -26,8 +26,8 @@ func Effort(ci, nightly int) int {
 	default:
 		factor, err := strconv.ParseFloat(setting, 64)
 		if err != nil || !(factor >= 0 && factor <= maxEffort) {
-			panic(fmt.Sprintf("%s=%q is no effort: set nightly, a factor from 0 to %d, or nothing",
-				effortEnv, setting, maxEffort))
+			panic(fmt.Sprintf("%s=%q is not an effort: set nightly, a factor from 0 to %d, or "+
+				"nothing", effortEnv, setting, maxEffort))
 		}
 		return max(1, int(factor*float64(ci)))
 	}

@@ -26,7 +26,7 @@ func TestBadEffort(t *testing.T) {
 			t.Setenv("KSTONE_EFFORT", setting)
 			defer func() {
 				said := fmt.Sprint(recover())
-				if !strings.Contains(said, "is no effort: set nightly") {
+				if !strings.Contains(said, "is not an effort: set nightly") {
 					t.Error(said)
 				}
 			}()

@@ -76,7 +76,7 @@ func seedFor(t testing.TB, name string) uint64 {
 	}
 	seed, err := strconv.ParseUint(setting, 10, 64)
 	if err != nil {
-		t.Fatalf("%s=%q is no seed: set a number from 0 to 2^64-1, or nothing", seedEnv, setting)
+		t.Fatalf("%s=%q is not a seed: set a number from 0 to 2^64-1, or nothing", seedEnv, setting)
 	}
 	return seed
 }

@@ -87,7 +87,7 @@ func TestSeeds(t *testing.T) {
 // A seed that is no number is an error that names the variable.
 func TestBadSeed(t *testing.T) {
 	out, err := drawn("random")
-	if err == nil || !strings.Contains(out, `KSTONE_SEED="random" is no seed: set a number`) {
+	if err == nil || !strings.Contains(out, `KSTONE_SEED="random" is not a seed: set a number`) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -40,7 +40,7 @@ func (c *child) do(ctx context.Context, s *step, p *progress, expected bool) err
 	case stepDeleteRange:
 		ch := &s.changes[0]
 		if ch.from > ch.to {
-			s.durable = false // an empty range is no commit, and syncs nothing
+			s.durable = false // an empty range is not a commit, and syncs nothing
 		}
 		return c.db.DeleteRange(ch.key.PK, engine.SKBetween([]byte(ch.from), []byte(ch.to)), o)
 	case stepPutIfAbsent:

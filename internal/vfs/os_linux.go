@@ -45,7 +45,7 @@ func (f *osFile) allocate(old, size int64) error {
 }
 
 // StartWriteback implements Writebacker with sync_file_range. It is a hint: it
-// makes nothing durable, and a file system that lacks it is no error.
+// makes nothing durable, and a file system that lacks it is not an error.
 func (f *osFile) StartWriteback(off, n int64) error {
 	err := f.control("sync_file_range", func(fd uintptr) error {
 		return retryEINTR(func() error {

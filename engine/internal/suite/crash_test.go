@@ -345,7 +345,7 @@ func findProperty(db *engine.DB, lo, hi int) (int, error) {
 }
 
 // checkCopy opens a checkpoint. One that was not finished may be missing, but then it
-// is no database.
+// is not a database.
 func (r *run) checkCopy(c *crash, k copied) error {
 	db, err := openOn(r.fs, k.dir, &engine.Options{MustExist: true, Clock: r.options().Clock})
 	missing := errors.Is(err, engine.ErrNotExist) || errors.Is(err, engine.ErrNotDatabase)

@@ -92,7 +92,7 @@ func part(name string) []byte {
 func unquote(s string) []byte {
 	u, err := strconv.Unquote(`"` + s + `"`)
 	if err != nil {
-		panic(fmt.Sprintf("%q is no name of a key", s))
+		panic(fmt.Sprintf("%q is not a name of a key", s))
 	}
 	return []byte(u)
 }
@@ -133,7 +133,7 @@ func sortCondition(text string) (engine.SKCondition, func(sk []byte) bool) {
 	}
 	k, known := sortKinds[word]
 	if !known {
-		panic(fmt.Sprintf("%q is no condition on sort keys", text))
+		panic(fmt.Sprintf("%q is not a condition on sort keys", text))
 	}
 	if none {
 		k.cond = k.cond.OrNone()

@@ -99,7 +99,7 @@ func (v *Voyage) commit(db *engine.DB) {
 	level := []engine.CommitOption{engine.Sync, engine.Process}[v.Rnd.IntN(2)]
 	before := db.Metrics().LastVersion
 	ok(v.T, db.Apply(ctx, b, level))
-	if db.Metrics().LastVersion > before { // a range of nothing is no commit
+	if db.Metrics().LastVersion > before { // a range of nothing is not a commit
 		v.states = append(v.states, next)
 	}
 }

@@ -85,10 +85,10 @@ func TestDataSourceNames(t *testing.T) {
 		"x?durable=sync":           `no option "durable"; there are: cache_bytes, durability, `,
 		"x?durability=fast":        `option durability: "fast" is not process, sync`,
 		"x?mode=":                  `is not create, ro, rw`,
-		"x?workers=0":              "is no number above zero",
+		"x?workers=0":              "is not a number above zero",
 		"x?workers=1&workers=2":    "is given 2 times",
 		"x?mode=%zz":               "invalid URL escape",
-		":memory:?cache_bytes=big": "is no number above zero",
+		":memory:?cache_bytes=big": "is not a number above zero",
 	} {
 		_, err := sql.Open("kstone", name)
 		failsWith(t, err, want)
@@ -629,5 +629,5 @@ func TestTransactionAge(t *testing.T) {
 	}
 	exec(t, db, "INSERT INTO t VALUES (1)")
 	_, err = sql.Open("kstone", ":memory:?tx_age=5")
-	failsWith(t, err, "is no duration like 90s")
+	failsWith(t, err, "is not a duration like 90s")
 }

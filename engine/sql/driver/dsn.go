@@ -57,7 +57,7 @@ var options = map[string]option{
 	},
 	"tx_age": func(s *source, value string) (err error) {
 		if s.table.MaxTxAge, err = time.ParseDuration(value); err != nil || s.table.MaxTxAge <= 0 {
-			return errors.New("is no duration like 90s or 10m")
+			return errors.New("is not a duration like 90s or 10m")
 		}
 		return nil
 	},
@@ -80,7 +80,7 @@ func choose(value string, choices map[string]func()) error {
 
 func number(value string, n *int64) (err error) {
 	if *n, err = strconv.ParseInt(value, 10, 63); err != nil || *n < 1 {
-		return errors.New("is no number above zero")
+		return errors.New("is not a number above zero")
 	}
 	return nil
 }

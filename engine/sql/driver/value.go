@@ -53,7 +53,7 @@ func (l *List[T]) Scan(from any) error {
 	}
 	elements, ok := from.([]any)
 	if !ok {
-		return fmt.Errorf("kstone: a value of type %T is no list", from)
+		return fmt.Errorf("kstone: a value of type %T is not a list", from)
 	}
 	*l = make(List[T], len(elements))
 	for i, e := range elements {

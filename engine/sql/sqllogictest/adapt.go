@@ -58,7 +58,7 @@ type definition struct {
 type adapter map[string]*definition
 
 // statement returns a statement as kstone runs it, and the name of the table that it writes, if
-// it is no query.
+// it is not a query.
 func (a adapter) statement(text string) (out, table string, err error) {
 	text = strings.TrimRight(text, "; \n")
 	words := tokens(text)
@@ -261,7 +261,7 @@ func condition(words []token, i int) int {
 	return i
 }
 
-// clause reports whether a word is no name: it continues FROM or follows it.
+// clause reports whether a word is not a name: it continues FROM or follows it.
 func clause(word string) bool {
 	return word == "ON" || slices.Contains(joins, word) || slices.Contains(ends, word)
 }

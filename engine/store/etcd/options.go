@@ -76,7 +76,7 @@ func (o *Options) set(name, value string) (err error) {
 		o.Key = value
 	case "txn-ops":
 		if o.TxnOps, err = strconv.Atoi(value); err != nil {
-			return invalid("parameter txn-ops: %q is no number", value)
+			return invalid("parameter txn-ops: %q is not a number", value)
 		}
 	case "timeout":
 		if o.Timeout, err = time.ParseDuration(value); err != nil {

@@ -95,7 +95,7 @@ func (s *Store) revision(ctx context.Context) (int64, error) {
 	defer cancel()
 	defer remote.Request(ctx)()
 	start, _ := s.Layout.Range()
-	resp, err := s.c.Get(ctx, string(start)) // the prefix is no key
+	resp, err := s.c.Get(ctx, string(start)) // the prefix is not a key
 	if err != nil {
 		return 0, s.failure(ctx, "revision", err)
 	}

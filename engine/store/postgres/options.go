@@ -44,7 +44,7 @@ func parseURL(s string) (*options, error) {
 	}
 	if t := query.Get("timeout"); t != "" {
 		if o.timeout, err = time.ParseDuration(t); err != nil || o.timeout <= 0 {
-			return nil, invalid("timeout=%s is no duration above 0, such as 20s", t)
+			return nil, invalid("timeout=%s is not a duration above 0, such as 20s", t)
 		}
 	}
 	query.Del("table")

@@ -32,7 +32,7 @@ type Column[T, V any] struct{ field *field }
 //
 //	UserID = typed.Col(Orders, func(o *Order) *string { return &o.UserID })
 //
-// It panics if what selector returns is no column of the struct. A nullable column that is a
+// It panics if what selector returns is not a column of the struct. A nullable column that is a
 // pointer is that of [Ptr], a slice that of [List].
 func Col[T, V any](t Rows[T], selector func(*T) *V) Column[T, V] {
 	f := selected(t, selector)
@@ -122,7 +122,7 @@ type ListColumn[T, E any] struct{ field *field }
 func List[T, E any](t Rows[T], selector func(*T) *[]E) ListColumn[T, E] {
 	f := selected(t, selector)
 	if !f.column.List {
-		panic(fmt.Sprintf("typed: column %q of %s is no list", f.column.Name, t.title()))
+		panic(fmt.Sprintf("typed: column %q of %s is not a list", f.column.Name, t.title()))
 	}
 	return ListColumn[T, E]{f}
 }

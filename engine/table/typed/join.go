@@ -42,7 +42,7 @@ type part struct {
 }
 
 // NewJoin returns the join of tables, in the order of the fields of J. It panics, naming the field,
-// if J is no struct of their rows.
+// if J is not a struct of their rows.
 func NewJoin[J any](tables ...Definition) *Join[J] {
 	j, typ := new(Join[J]), reflect.TypeFor[J]()
 	if typ.Kind() != reflect.Struct || typ.NumField() != len(tables) || len(tables) < 2 {

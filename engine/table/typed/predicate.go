@@ -6,7 +6,7 @@ import (
 
 // Predicate is a condition on rows T, with the three truth values of SQL: what is compared
 // with NULL is unknown, and only rows for which a condition is true are found. It is
-// immutable; the zero Predicate is no condition, true of every row.
+// immutable; the zero Predicate is not a condition, true of every row.
 type Predicate[T any] struct {
 	e expr.Expr
 	// field and value are the short form of a comparison for equality: it needs no tree

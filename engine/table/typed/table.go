@@ -68,7 +68,7 @@ type Table[T any] struct {
 	runs sync.Pool // of *run[T]
 }
 
-// NewTable returns the table of that name. It panics if T is no struct with columns and a
+// NewTable returns the table of that name. It panics if T is not a struct with columns and a
 // primary key.
 func NewTable[T any](name string) *Table[T] {
 	t := &Table[T]{name: name, typ: reflect.TypeFor[T]()}

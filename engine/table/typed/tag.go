@@ -71,7 +71,7 @@ const (
 // fieldsOf reads the fields of a struct type.
 func fieldsOf(t reflect.Type) ([]*field, error) {
 	if t.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("%s is no struct", t)
+		return nil, fmt.Errorf("%s is not a struct", t)
 	}
 	var fields []*field
 	var errs []error

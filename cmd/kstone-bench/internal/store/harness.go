@@ -2,7 +2,7 @@ package store
 
 import "github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 
-// The harness is no database: every call returns at once. What it "achieves" is the
+// The harness is not a database: every call returns at once. What it "achieves" is the
 // price of making keys and values, of the loop and of the clock, which is part of the
 // processor time of every engine; reports show it beside them.
 func init() {

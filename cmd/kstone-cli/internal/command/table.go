@@ -64,7 +64,7 @@ created if there is none.`,
 		Args: a.Arguments(1, 1),
 	}
 	a.SetFlag(cmd)
-	cmd.Flags().BoolVar(&ifMissing, "if-missing", false, "it is no error if the table exists")
+	cmd.Flags().BoolVar(&ifMissing, "if-missing", false, "it is not an error if the table exists")
 	a.DurabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, args := a.Split(args)
@@ -298,7 +298,7 @@ finishes it.`,
 		Example: examples(a, "table drop cities.db cities"),
 		Args:    a.Arguments(1, 1),
 	}
-	cmd.Flags().BoolVar(&ifExists, "if-exists", false, "it is no error if there is no such table")
+	cmd.Flags().BoolVar(&ifExists, "if-exists", false, "it is not an error if the table is missing")
 	a.DurabilityFlag(cmd)
 	cmd.RunE = a.OnTables(cli.ReadWrite, func(ctx context.Context, t *cli.Tables,
 		args []string) error {

@@ -159,7 +159,7 @@ func (p *part) beginsWith(prefix []any, arg Arg) (Range, error) {
 	}
 	key, err := p.AppendBeginsWith([]byte{}, append(prefix[:len(prefix):len(prefix)], values...)...)
 	if err != nil {
-		return Range{}, usage("%s is no text: begins-with makes no sense there",
+		return Range{}, usage("%s is not a text: begins-with makes no sense there",
 			p.fields[len(prefix)+len(values)-1].Name)
 	}
 	return Range{SK: engine.SKBeginsWith(key)}, nil

@@ -162,7 +162,7 @@ func TestConditionsThatDoNotFit(t *testing.T) {
 		{three, layout.Condition{Prefix: args("a", "b", "x")}, `"x" is no int64`},
 		{three, layout.Condition{Prefix: args("a", "b", "1", "c")}, "4 parts"},
 		{three, layout.Condition{Prefix: args("a", "b"), Op: layout.BeginsWith, A: arg("1")},
-			"n is no text"},
+			"n is not a text"},
 		{three, layout.Condition{Op: layout.Less, A: arg(`["a","b",1,2]`)},
 			"4 values for the 3 fields"},
 		{three, layout.Condition{Op: layout.Less, A: arg(`["a",7]`)}, "is no string"},

@@ -156,7 +156,7 @@ func (p *tagged) ofType(tag string, depth int) error {
 		case tag == "NULL" && word == "true":
 			p.out = append(p.out[:start], "null"...)
 		case tag == "NULL" || word != "true" && word != "false":
-			return p.fail("%s is no value of %s", Text(p.out[start:]), tag)
+			return p.fail("%s is not a value of %s", Text(p.out[start:]), tag)
 		}
 		return nil
 	case "L":
@@ -170,7 +170,7 @@ func (p *tagged) ofType(tag string, depth int) error {
 	case "BS":
 		return p.set(binarySetName, p.setBinary)
 	}
-	return p.fail("%q is no type; types are S, N, B, BOOL, NULL, L, M, SS, NS and BS", tag)
+	return p.fail("%q is not a type; types are S, N, B, BOOL, NULL, L, M, SS, NS and BS", tag)
 }
 
 func (p *tagged) text(want string) error {
@@ -188,7 +188,7 @@ func (p *tagged) numberText(start int) error {
 	body := p.out[start+1 : len(p.out)-1]
 	switch {
 	case !numberSyntax.Match(body):
-		return p.fail("%s is no number", Text(p.out[start:]))
+		return p.fail("%s is not a number", Text(p.out[start:]))
 	case isJSONNumber(body):
 		p.out = append(p.out[:start], body...)
 	default:

@@ -35,7 +35,7 @@ type Row struct {
 	// Untyped says that the record comes from a format whose cells are all text, so
 	// that an empty string may also mean that there is nothing.
 	Untyped bool
-	// Typed says that every value has the type that the record gives it: a string is no number.
+	// Typed says that every value has the type that the record gives it: a string is not a number.
 	Typed bool
 
 	buf   []byte // names and values, one after the other

@@ -79,7 +79,7 @@ func Outer(source int) int { return OuterAt(1, source) }
 // FROM are no step: what is around them is what is around the query that they belong to.
 func OuterAt(steps, source int) int { return -2 - source - (steps-1)*outerStride }
 
-// OuterOf is the opposite of OuterAt; steps is 0 if a Source is no column of a query around.
+// OuterOf is the opposite of OuterAt; steps is 0 if a Source is not a column of a query around.
 func OuterOf(column int) (steps, source int) {
 	if column > Outer(0) {
 		return 0, column

@@ -80,12 +80,12 @@ func withLock(dir string, open func() error) (restore func() error, err error) {
 	return restore, nil
 }
 
-// directory returns an error if a source is no directory of files that match a pattern. Why: some
-// engines make an empty store where there is no store.
+// directory returns an error if a source is not a directory of files that match a pattern. Why:
+// some engines make an empty store where there is no store.
 func directory(path, pattern string) error {
 	found, err := filepath.Glob(filepath.Join(path, pattern))
 	if err == nil && len(found) == 0 {
-		err = errors.New("there is no file " + pattern + " in it, so it is no store of this engine")
+		err = errors.New("it has no file " + pattern + ", so it is not a store of this engine")
 	}
 	return err
 }
