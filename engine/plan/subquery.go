@@ -497,7 +497,7 @@ func (q *query) collated(in expr.In) (expr.Expr, error) {
 	x, ok := in.X.(expr.Column)
 	if !ok {
 		return nil, &UnsupportedError{q.position(in.X), "IN of what is not a column over " +
-			"values with a collation that is no term of the AND of WHERE"}
+			"values with a collation that is not a term of the AND of WHERE"}
 	}
 	x.Collation = c
 	in.X = x

@@ -157,7 +157,7 @@ func checkNumbersCut(c cut) (unfinished bool, err error) {
 // TestGeneratedDefinitions refuses columns that cannot be generated.
 func TestGeneratedDefinitions(t *testing.T) {
 	for column, want := range map[string]string{
-		`"type":"string","generated":"identity"`:                "no integer",
+		`"type":"string","generated":"identity"`:                "not an integer",
 		`"type":"int64","generated":"uuid"`:                     "no UUID",
 		`"type":"int64","generated":"identity","nullable":true`: "NULLs",
 		`"type":"int64","generated":"identity","default":1`:     "default",

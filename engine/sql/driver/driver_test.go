@@ -281,7 +281,7 @@ func TestLists(t *testing.T) {
 	err := db.QueryRow("SELECT n FROM t WHERE id = 1").Scan((*kdriver.List[string])(&tags))
 	failsWith(t, err, "element 0 of the list is of type int64, not string")
 	err = db.QueryRow("SELECT id FROM t").Scan((*kdriver.List[string])(&tags))
-	failsWith(t, err, "no list")
+	failsWith(t, err, "not a list")
 }
 
 // TestColumnTypes: of columns, of those that an outer join makes NULL, and of expressions.

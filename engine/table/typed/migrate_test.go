@@ -163,7 +163,7 @@ func wantPanic(t *testing.T, f func(), words ...string) {
 }
 
 func TestMistakesInStructs(t *testing.T) {
-	wantPanic(t, func() { typed.NewTable[int]("t") }, "no struct")
+	wantPanic(t, func() { typed.NewTable[int]("t") }, "not a struct")
 	wantPanic(t, func() { typed.NewTable[struct{ A int }]("t") }, "t as struct", "key")
 	wantPanic(t, func() {
 		typed.NewTable[struct {
