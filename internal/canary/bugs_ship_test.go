@@ -128,10 +128,10 @@ var shipBugs = []bug{
 		"./engine/ship", "TestFollowerBeginsAgain",
 	},
 	{
-		"a database is shipped beside its writer: a file of a base is read twice",
+		"a database is shipped beside its writer: a file need not have its name once it is read",
 		[]edit{{
-			"engine/ship/base.go", "	if s.src.Beside {\n		b := make",
-			"	if s.src.Beside && f == nil {\n		b := make",
+			"engine/ship/base.go", "f.fs.Stat(f.path); serr != nil {",
+			"f.fs.Stat(f.path); serr != nil && n < 0 {",
 		}},
 		"./engine/ship", "TestShipBesideTheWriter",
 	},
