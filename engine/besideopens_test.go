@@ -64,7 +64,7 @@ func TestOpensBesideTheWriter(t *testing.T) {
 	mustClose(t, w)
 }
 
-// writeBeside makes commits and merges, one when it is told so, until done is closed.
+// writeBeside makes commits and merges, one for each request, until done is closed.
 func writeBeside(db *engine.DB, next, done <-chan struct{}) error {
 	for n := 1; ; n++ {
 		select {

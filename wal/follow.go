@@ -62,7 +62,7 @@ type walked struct {
 
 // listEvery is how many idle calls pass between two looks at the whole directory, for a segment
 // with another number than the next: that of an Open. The first look is with the second idle call:
-// beside a writer that commits there is none.
+// beside a writer that commits, calls are not idle.
 const listEvery = 4
 
 // Follow returns a follower of the log from a Tail on. The caller closes it.

@@ -10,7 +10,7 @@
 // trip for it. It ends, with store.ErrStale, when etcd compacts its history. An item's version is
 // the revision that has written it. A write set is one transaction of etcd, with its conditions as
 // comparisons: one round trip. It has at most 127 operations and 1.25 MiB, the limits of a server
-// with its default settings less what a request needs besides. Transactions are optimistic: see
+// with its default settings less what a request needs itself. Transactions are optimistic: see
 // tx.go.
 //
 // A server walks over the whole range that it reads a page of, and sorts all of it if the page is

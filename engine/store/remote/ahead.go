@@ -20,7 +20,7 @@ const (
 // ahead is the wave of a scan that is under way: at most one, read by a goroutine of its own. What
 // a scan holds is bounded as without it: see pagePairs.
 type ahead struct {
-	wave chan *wave // nil if there is none; it has room for one
+	wave chan *wave // or nil; it has room for one
 }
 
 // arrived waits for the wave under way and returns it, or nil.

@@ -263,7 +263,7 @@ func (v *txView) Pages(ctx context.Context, spans []Span) ([]Page, error) {
 	for i := range open {
 		open[i] = i
 	}
-	for len(open) > 0 { // again for pages of which the transaction has removed everything
+	for len(open) > 0 { // again for pages that the transaction has emptied
 		pages, err := v.base.Pages(ctx, left)
 		if err != nil {
 			return nil, err

@@ -155,8 +155,8 @@ func (l *lists) transaction(rnd *rand.Rand) error {
 	return nil
 }
 
-// resolve decides which transactions with an unknown outcome have committed: those of which the
-// last one sees something.
+// resolve decides which transactions with an unknown outcome have committed: those whose
+// writes the last one sees.
 func (l *lists) resolve(last *elle.Tx) {
 	there := map[int]bool{}
 	for _, o := range last.Ops {
