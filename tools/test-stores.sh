@@ -5,25 +5,42 @@
 # none is skipped, and says what to install.
 set -u
 cd "$(dirname "$0")/.."
-go=${GO:-go} failed=0
-out=$(mktemp)
-trap 'rm -f "$out"' EXIT
-for module in engine/store engine/store/*/ engine/ship/s3 cmd/kstone-cli/kstone-cli-stores; do
-	module=${module%/}
-	[ "$module" = engine/store ] || [ -f "$module/go.mod" ] || continue
-	echo "  $module"
-	if ! (cd "$module" && "$go" vet ./... && "$go" test -race -count=1 -v ./... &&
+go=${GO:-go}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# check MODULE
+check() {
+	local out=$work/${1//\//-}.tests begun=$SECONDS skipped
+	if ! (cd "$1" && "$go" vet ./... && "$go" test -race -count=1 -v ./... &&
 		"$go" test -vet=off -count=1 -run '^(TestPlainClient|TestLongScan)$' ./...) \
 		>"$out" 2>&1; then
 		grep -avE '^ *(=== |--- PASS|--- SKIP)' "$out"
-		failed=1
-		continue
+		return 1
 	fi
 	skipped=$(grep -c '^--- SKIP' "$out")
-	if [ "$skipped" -gt 0 ]; then
-		echo "    $skipped tests skipped:"
-		grep -B1 '^--- SKIP' "$out" | sed -n 's/^ *[^ ]*_test.go:[0-9]*: /      /p' | sort -u
-	fi
+	echo "    $((SECONDS - begun)) s, $skipped tests skipped"
+	grep -B1 '^--- SKIP' "$out" | sed -n 's/^ *[^ ]*_test.go:[0-9]*: /      /p' | sort -u
+}
+
+# Two at a time: most of their tests wait for a server.
+modules=(engine/store)
+for module in engine/store/*/ engine/ship/s3 cmd/kstone-cli/kstone-cli-stores; do
+	[ -f "$module/go.mod" ] && modules+=("${module%/}")
 done
-tools/test-tables.sh tikv etcd postgres || failed=1
-exit $failed
+running=0
+for module in "${modules[@]}"; do
+	if [ $running = 2 ]; then
+		wait -n
+		running=1
+	fi
+	{ check "$module" || touch "$work/failed"; } >"$work/${module//\//-}" &
+	running=$((running + 1))
+done
+wait
+for module in "${modules[@]}"; do
+	echo "  $module"
+	cat "$work/${module//\//-}"
+done
+tools/test-tables.sh tikv etcd postgres || touch "$work/failed"
+! [ -e "$work/failed" ]
