@@ -11,7 +11,8 @@ import (
 // past is a snapshot of the engine as a store that takes no writes.
 type past struct {
 	localSnapshot
-	db *engine.DB
+	db    *engine.DB
+	owned bool // Close closes the snapshot
 }
 
 var _ interface {
@@ -29,7 +30,25 @@ var _ interface {
 // ErrReadOnly. The snapshot stays the caller's; it is closed after the tables.
 func Past(ctx context.Context, e *engine.DB, snap *engine.Snapshot, o *table.Options,
 ) (*table.DB, error) {
-	return table.OpenStore(ctx, &past{localSnapshot{reader{snap}, snap}, e}, o)
+	return table.OpenStore(ctx, &past{localSnapshot: localSnapshot{reader{snap}, snap}, db: e}, o)
+}
+
+// AsOf implements store.Past: see engine.DB.SnapshotAt.
+func (s *Store) AsOf(ctx context.Context, m store.Moment) (store.Store, store.Moment, error) {
+	var snap *engine.Snapshot
+	err := store.CheckContext(ctx)
+	switch {
+	case err != nil:
+	case m.Time.IsZero():
+		snap, err = s.db.SnapshotAt(m.Version)
+	default:
+		snap, err = s.db.SnapshotAtTime(m.Time)
+	}
+	if err != nil {
+		return nil, m, err
+	}
+	return &past{localSnapshot{reader{snap}, snap}, s.db, true},
+		store.Moment{Version: snap.Version()}, nil
 }
 
 // Snapshot implements store.Store: there is one moment.
@@ -59,7 +78,12 @@ func (p *past) Property(_ context.Context, name string) ([]byte, bool, error) {
 func (*past) SetProperty(context.Context, string, []byte) error { return store.ErrReadOnly }
 
 // Close implements store.Store.
-func (*past) Close() error { return nil }
+func (p *past) Close() error {
+	if !p.owned {
+		return nil
+	}
+	return p.snap.Close()
+}
 
 // Temp implements store.Spiller.
 func (p *past) Temp() func() (store.TempFile, error) { return New(p.db).temp }

@@ -26,6 +26,7 @@ type binder struct {
 	// virtual are the columns of the subqueries of FROM, by the first of their queries.
 	virtual map[*plan.Select]*schema.Table
 	with    []boundWith // the queries with names that can be used here
+	asOf    syntax.Expr // the moment of the statement, which the tables are of; or nil
 }
 
 // bound runs a step of a binder and returns the error it fails with.
@@ -136,6 +137,7 @@ func (b *binder) selectAt(s *syntax.Select, outer *scope, depth int) *scope {
 		return sc
 	}
 	sc.sources(s.From)
+	b.moment(s.AsOf)
 	if s.Where != nil {
 		sc.sel.Where = sc.clause("WHERE", false, s.Where)
 	}

@@ -60,6 +60,12 @@ func TestTablesOfThePast(t *testing.T) {
 		}
 	}
 	for _, m := range moments {
+		for i, q := range queries[:4] {
+			want := m.answers[i]
+			if got := run(s, asOfText(q, m.version)); got != want {
+				t.Errorf("%s AS OF %d: got\n%swant\n%s", q, m.version, got, want)
+			}
+		}
 		snap, err := e.SnapshotAt(m.version)
 		if err != nil {
 			t.Fatal(err)
@@ -79,6 +85,12 @@ func TestTablesOfThePast(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// asOfText returns a query of one table with AS OF.
+func asOfText(query string, version uint64) string {
+	from := strings.Index(query, " FROM ") + len(" FROM t")
+	return fmt.Sprintf("%s AS OF %d%s", query[:from], version, query[from:])
 }
 
 // answerOf runs statements and returns all rows of them, or "error" if a query is refused.

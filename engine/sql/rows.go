@@ -26,8 +26,9 @@ type Rows struct {
 	rows   *table.Rows
 	stmt   *Stmt
 	binder *binder
-	in     *transaction // or nil
-	kept   *returned    // instead of rows: of RETURNING
+	in     *transaction                   // or nil
+	kept   *returned                      // instead of rows: of RETURNING
+	past   iter.Seq2[[]expr.Value, error] // instead of rows: of AS OF
 }
 
 // All returns the rows. The sequence yields at most one error, last, with a nil row. A row
@@ -40,6 +41,10 @@ func (r *Rows) All() iter.Seq2[[]expr.Value, error] {
 		}
 		if r.kept != nil {
 			r.kept.all(yield)
+			return
+		}
+		if r.past != nil {
+			r.past(yield)
 			return
 		}
 		if r.in != nil {

@@ -137,22 +137,30 @@ func (s *Session) Prepare(text string) (*Stmt, error) {
 		key = binary.AppendUvarint(append(room[:0], plan.KeyOfText), s.id)
 		key = append(key, text...)
 		if stmt, ok := s.db.Plans().Get(key).(*Stmt); ok {
-			_, err := stmt.bound()
-			return stmt, err
+			return stmt, stmt.check()
 		}
 	}
 	tree, err := syntax.Parse(text)
 	if err != nil {
 		return nil, err
 	}
-	stmt := &Stmt{session: s, text: text, tree: tree}
-	if _, err := stmt.bound(); err != nil {
+	stmt := &Stmt{session: s, text: text, tree: tree, past: asOf(tree)}
+	if err := stmt.check(); err != nil {
 		return nil, err
 	}
 	if key != nil {
 		s.db.Plans().Keep(key, stmt)
 	}
 	return stmt, nil
+}
+
+// check fails for a statement that does not fit the present tables, unless it reads others.
+func (s *Stmt) check() error {
+	if s.past != nil {
+		return nil
+	}
+	_, err := s.bound()
+	return err
 }
 
 // PrepareParts is Prepare for each of several statements with semicolons between them. A
@@ -165,7 +173,7 @@ func (s *Session) PrepareParts(text string) ([]*Stmt, error) {
 	var out []*Stmt
 	for _, p := range parts {
 		out = append(out, &Stmt{session: s, text: text, tree: p.Statement,
-			start: p.Pos, end: p.End})
+			start: p.Pos, end: p.End, past: asOf(p.Statement)})
 	}
 	return out, nil
 }

@@ -17,7 +17,9 @@ type Stmt struct {
 	text       string
 	tree       syntax.Statement
 	start, end int // of the statement in text; end 0 is all of it
-	last       atomic.Pointer[binding]
+	// past is the moment that the tables of the session are not yet those of: AS OF. Nil without.
+	past syntax.Expr
+	last atomic.Pointer[binding]
 }
 
 // binding is a statement bound to the tables as they were.
@@ -59,7 +61,11 @@ func (s *Stmt) Returns() bool {
 // Params returns the names of the parameters, in their order, empty for those without; and
 // fails as Query and Exec do.
 func (s *Stmt) Params() ([]string, error) {
-	b, err := s.bound()
+	bound := s.bound
+	if _, given := s.past.(*syntax.Literal); given {
+		bound = s.boundThen
+	}
+	b, err := bound()
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +111,7 @@ func (s *Stmt) prepare(b *binding) (*table.Prepared, error) {
 // bind resolves the names of the statement, with what is known of its parameters.
 func (s *Stmt) bind(p params) (*binding, error) {
 	b := &binding{tables: s.session.db.Definitions()}
-	b.binder = &binder{catalog: tables{s.session.db}, text: s.text, params: p}
+	b.binder = &binder{catalog: tables{s.session.db}, text: s.text, params: p, asOf: asOf(s.tree)}
 	tree := s.tree
 	if e, ok := tree.(*syntax.Explain); ok {
 		tree = e.Statement
@@ -144,6 +150,9 @@ func (s *Stmt) Query(ctx context.Context, args ...any) (*Rows, error) {
 	}
 	if _, outputs := returning(s.tree); outputs != nil {
 		return s.queryReturning(ctx, args)
+	}
+	if s.past != nil {
+		return s.queryPast(ctx, args)
 	}
 	for {
 		rows, b, err := s.query(ctx, args)
@@ -208,7 +217,7 @@ func (sc *scope) notNull(e expr.Expr) bool {
 
 // Explain returns the plan of a SELECT, UPDATE or DELETE, without running it.
 func (s *Stmt) Explain(ctx context.Context, args ...any) (*plan.Explanation, error) {
-	e := &Stmt{session: s.session, text: s.text, start: s.start, end: s.end}
+	e := &Stmt{session: s.session, text: s.text, start: s.start, end: s.end, past: s.past}
 	e.tree = &syntax.Explain{Statement: s.tree}
 	if already, ok := s.tree.(*syntax.Explain); ok {
 		e.tree = &syntax.Explain{Statement: already.Statement}

@@ -21,6 +21,7 @@ import (
 //	Spiller        a query beyond its memory ends with an *exec.MemoryError
 //	Backgrounder   work ends with the table.DB alone
 //	LateSnapshots  a query takes a Snapshot, which may be a round trip
+//	Past           only the present is read
 //	Shared         each handle is storage of its own
 //	versions       Limits.NoVersions: the catalogue is checked for presence, not for changes
 //	expiry         every store has it: a reader leaves out what has expired

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"maps"
 	mathrand "math/rand/v2"
 	"slices"
@@ -196,6 +197,28 @@ func (db *DB) Close() error {
 		return db.store.Close()
 	}
 	return nil
+}
+
+// AsOf opens the tables as they were at a moment: rows, definitions, indexes, views and statistics;
+// and returns the moment by its version. What writes fails with store.ErrReadOnly. A store without
+// a past makes it an error that matches errors.ErrUnsupported. The caller must Close the DB.
+func (db *DB) AsOf(ctx context.Context, m store.Moment) (*DB, store.Moment, error) {
+	s, ok := db.store.(store.Past)
+	if !ok {
+		return nil, m, fmt.Errorf("table: %w: the store keeps nothing of the past",
+			errors.ErrUnsupported)
+	}
+	past, m, err := s.AsOf(ctx, m)
+	if err != nil {
+		return nil, m, err
+	}
+	o := db.opt
+	then, err := OpenStore(ctx, past, &o)
+	if err != nil {
+		return nil, m, errors.Join(err, past.Close())
+	}
+	then.owned = true
+	return then, m, nil
 }
 
 // release counts a Close and reports whether it is the last one.

@@ -19,7 +19,8 @@ type Select struct {
 	Distinct bool
 	Outputs  []Output
 	From     []Source // nil: one row without columns
-	Where    Expr     // nil if there is none, as below
+	AsOf     Expr     // the moment that all of the statement reads; nil if there is none, as below
+	Where    Expr
 	GroupBy  []Expr
 	Having   Expr
 	OrderBy  []Order

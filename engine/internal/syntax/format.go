@@ -192,6 +192,7 @@ func (f *formatter) selectCore(s *Select) {
 	for i := range s.From {
 		f.source(&s.From[i])
 	}
+	f.clause(" AS OF ", s.AsOf)
 	f.clause(" WHERE ", s.Where)
 	if len(s.GroupBy) > 0 {
 		f.put(" GROUP BY ")

@@ -134,6 +134,7 @@ func (p *parser) selectCore() *Select {
 	}
 	if p.word("FROM") {
 		s.From = p.sources()
+		s.AsOf = p.asOf()
 	}
 	if p.word("WHERE") {
 		s.Where = p.expr()
@@ -272,7 +273,7 @@ func (p *parser) factor(kind JoinKind) []Source {
 func (p *parser) derived(kind JoinKind, pos int) Source {
 	s := Source{Table: Name{Pos: pos}, Join: kind, Query: p.selectStatement()}
 	p.needOp(")")
-	if p.word("AS") || p.isName() {
+	if !p.atAsOf() && (p.word("AS") || p.isName()) {
 		s.Alias = p.name("name of a subquery").Text
 	}
 	return s
@@ -285,7 +286,7 @@ func (p *parser) source(kind JoinKind) Source {
 		p.fail("kstone has no functions in FROM; write VALUES or a query")
 	}
 	p.refuseAbsent(absentClauses)
-	if p.word("AS") || p.isName() && !p.atIndexHint() {
+	if !p.atAsOf() && (p.word("AS") || p.isName() && !p.atIndexHint()) {
 		s.Alias = p.name("name of a table").Text
 	}
 	switch {
@@ -297,6 +298,34 @@ func (p *parser) source(kind JoinKind) Source {
 		p.indexHint(&s)
 	}
 	return s
+}
+
+// asOf reads the moment after the tables of a query, or returns nil.
+func (p *parser) asOf() Expr {
+	if !p.atAsOf() {
+		return nil
+	}
+	p.advance()
+	p.advance()
+	m := p.operand()
+	if p.isOp(",") || p.tok.is("JOIN", "LEFT", "RIGHT", "INNER", "FULL", "CROSS", "NATURAL") {
+		p.fail("AS OF stands after the last table: it is the moment of the whole statement")
+	}
+	return m
+}
+
+// atAsOf reports whether AS OF and a moment stand here, and not an alias.
+func (p *parser) atAsOf() bool {
+	if !p.isWord("AS") {
+		return false
+	}
+	after := p.lex
+	if of, err := after.next(); err != nil || !of.is("OF") {
+		return false
+	}
+	m, err := after.next()
+	return err != nil || m.kind == tokenString || m.kind == tokenNumber || m.kind == tokenParam ||
+		m.is("TIMESTAMP")
 }
 
 func (p *parser) orders() []Order {

@@ -42,7 +42,7 @@ type App struct {
 
 	Set []string // settings to choose when the database is opened, as NAME=VALUE
 
-	// AsOf is the moment that is read, as SnapshotOf takes it; empty: the present.
+	// AsOf is the moment that is read, as store.ParseMoment takes it; empty: the present.
 	AsOf string
 
 	// Open is the database of a shell; nil outside of one.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
 )
 
@@ -50,9 +50,6 @@ func (t *Tables) Done() { t.done() }
 
 // OpenTables opens the tables of a database, which stay open with it; those of App.AsOf until Done.
 func (a *App) OpenTables(ctx context.Context, d *Database) (*Tables, error) {
-	if a.AsOf != "" {
-		return a.pastTables(ctx, d)
-	}
 	if d.Session == nil {
 		o := &table.Options{}
 		if a.Open != nil && a.InTTY && a.OutTTY {
@@ -68,27 +65,36 @@ func (a *App) OpenTables(ctx context.Context, d *Database) (*Tables, error) {
 		}
 		d.tables, d.Session = db, sql.Open(db)
 	}
+	if a.AsOf != "" {
+		return a.pastTables(ctx, d.tables)
+	}
 	t := &Tables{DB: d.tables, SQL: d.Session}
 	t.SQL.Progress, t.done = a.progress()
 	return t, nil
 }
 
 // pastTables opens the tables as they were at App.AsOf.
-func (a *App) pastTables(ctx context.Context, d *Database) (*Tables, error) {
-	if d.DB == nil {
-		return nil, Usage("--as-of is for databases in a directory")
-	}
-	snap, err := SnapshotOf(d.DB, a.AsOf)
+func (a *App) pastTables(ctx context.Context, db *table.DB) (*Tables, error) {
+	m, err := momentOf(a.AsOf)
 	if err != nil {
 		return nil, err
 	}
-	db, err := local.Past(ctx, d.DB, snap, nil)
+	then, _, err := db.AsOf(ctx, m)
 	if err != nil {
-		return nil, errors.Join(err, snap.Close())
+		return nil, err
 	}
-	return &Tables{DB: db, SQL: sql.Open(db), done: func() {
-		_ = errors.Join(db.Close(), snap.Close()) // what was read is complete
+	return &Tables{DB: then, SQL: sql.Open(then), done: func() {
+		_ = then.Close() // what was read is complete
 	}}, nil
+}
+
+// momentOf reads the value of --as-of.
+func momentOf(text string) (store.Moment, error) {
+	m, err := store.ParseMoment(text, time.Now())
+	if err != nil {
+		err = Usage("--as-of: %v", err)
+	}
+	return m, err
 }
 
 // AsOfFlag adds --as-of to a command that reads what Snapshot or OpenTables returns.
@@ -102,24 +108,14 @@ func (a *App) Snapshot(d *Database) (*engine.Snapshot, error) {
 	if a.AsOf == "" {
 		return d.Snapshot()
 	}
-	return SnapshotOf(d.DB, a.AsOf)
-}
-
-// SnapshotOf returns a snapshot of the past: of a version, a time, as in 2026-11-24T18:00:00Z, or
-// so long ago, as in 15m.
-func SnapshotOf(db *engine.DB, moment string) (*engine.Snapshot, error) {
-	if version, err := strconv.ParseUint(moment, 10, 64); err == nil {
-		return db.SnapshotAt(version)
-	}
-	if ago, err := time.ParseDuration(moment); err == nil && ago >= 0 {
-		return db.SnapshotAtTime(time.Now().Add(-ago))
-	}
-	t, err := time.Parse(time.RFC3339, moment)
+	m, err := momentOf(a.AsOf)
 	if err != nil {
-		return nil, Usage("--as-of %s: want a version, a time such as 2026-11-24T18:00:00Z, or "+
-			"how long ago, such as 15m", moment)
+		return nil, err
 	}
-	return db.SnapshotAtTime(t)
+	if m.Time.IsZero() {
+		return d.DB.SnapshotAt(m.Version)
+	}
+	return d.DB.SnapshotAtTime(m.Time)
 }
 
 // progress returns a function that shows how far an operation on tables is, and one that

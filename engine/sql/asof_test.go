@@ -1,0 +1,163 @@
+package sql_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
+	"github.com/kstonedb/kstone/engine/sql"
+)
+
+// pastSession returns a session over a table t that had the value "a" at a moment and has "b"
+// since, and a table gone that had a row then; and the moment, which is VERSION and MOMENT in what
+// then takes.
+func pastSession(t *testing.T, retain time.Duration) (s *sql.Session, then func(string) string) {
+	t.Helper()
+	e, err := engine.Open("past", &engine.Options{InMemory: true, RetainVersions: retain})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := local.Open(t.Context(), e, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(db.Close(), e.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	s = sql.Open(db)
+	answerOf(t, s, "CREATE TABLE t (id INT PRIMARY KEY, v TEXT); INSERT INTO t VALUES (1, 'a');"+
+		"CREATE TABLE gone (id INT PRIMARY KEY, old TEXT); INSERT INTO gone VALUES (7, 'x')")
+	version := e.Metrics().LastVersion
+	time.Sleep(10 * time.Second) // the index of times has the commit
+	at := time.Now()
+	time.Sleep(10 * time.Second)
+	answerOf(t, s, "UPDATE t SET v = 'b'; DROP TABLE gone; CREATE VIEW w AS SELECT v FROM t")
+	time.Sleep(10 * time.Second)
+	words := strings.NewReplacer("VERSION", fmt.Sprint(version),
+		"MOMENT", at.UTC().Format("'2006-01-02T15:04:05.000Z'"))
+	return s, words.Replace
+}
+
+// A query with AS OF reads the tables and definitions of its moment, in all of its parts.
+//
+// Promise (history): SELECT … AS OF reads all its tables, subqueries included, as they were.
+func TestAsOf(t *testing.T) { synctest.Test(t, testAsOf) }
+
+func testAsOf(t *testing.T) {
+	s, then := pastSession(t, time.Hour)
+	for text, want := range map[string]string{
+		"SELECT v FROM t": "['b']",
+		"SELECT v FROM t AS OF VERSION WHERE id = 1":                              "['a']",
+		"SELECT v FROM t AS OF '1s'":                                              "['b']",
+		"SELECT v FROM t AS OF '15s'":                                             "['a']",
+		"SELECT v FROM t AS OF MOMENT":                                            "['a']",
+		"SELECT v FROM t AS OF TIMESTAMP MOMENT":                                  "['a']",
+		"SELECT v, (SELECT max(v) FROM t) FROM t x AS OF VERSION":                 "['a' 'a']",
+		"SELECT old FROM gone AS OF VERSION":                                      "['x']",
+		"SELECT v FROM t AS OF VERSION UNION SELECT old FROM gone ORDER BY v":     "['a']['x']",
+		"SELECT of.v FROM t AS of":                                                "['b']",
+		"SELECT of.v FROM t AS of AS OF VERSION":                                  "['a']",
+		"WITH q AS (SELECT v FROM t) SELECT v FROM q AS OF VERSION":               "['a']",
+		"SELECT t.v, old FROM t JOIN gone ON gone.id > t.id AS OF VERSION":        "['a' 'x']",
+		"SELECT q.v FROM (SELECT v FROM t) AS q AS OF VERSION ORDER BY 1 LIMIT 1": "['a']",
+	} {
+		if got := strings.ReplaceAll(answerOf(t, s, then(text)), "\n", ""); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+	at, err := time.Parse(time.RFC3339, strings.Trim(then("MOMENT"), "'"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, arg := range []any{then("VERSION"), at, at.Format(time.RFC3339Nano)} {
+		stmt, err := s.Prepare("SELECT old FROM gone AS OF ? WHERE id = ?")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if got := rowsOf(t, stmt, arg, 7); got != "['x']" {
+				t.Errorf("as of %v: %s", arg, got)
+			}
+		}
+	}
+	stmt, err := s.Prepare("SELECT v FROM t AS OF :when WHERE id = :id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := rowsOf(t, stmt, sql.Named("id", 1), sql.Named("when", at)); got != "['a']" {
+		t.Errorf("with names: %s", got)
+	}
+	plan, err := s.Query(t.Context(), then("EXPLAIN ANALYZE SELECT old FROM gone AS OF VERSION"))
+	if err != nil || !strings.Contains(plan.Plan.String(), "gone") {
+		t.Errorf("EXPLAIN: %v, %v", plan, err)
+	}
+	// Not read: it keeps nothing.
+	if _, err := s.Query(t.Context(), then("SELECT v FROM t AS OF MOMENT")); err != nil {
+		t.Error(err)
+	}
+}
+
+// rowsOf returns the rows of a query in one line.
+func rowsOf(t *testing.T, stmt *sql.Stmt, args ...any) string {
+	t.Helper()
+	var b strings.Builder
+	rows, err := stmt.Query(t.Context(), args...)
+	if err != nil {
+		return err.Error()
+	}
+	for row, err := range rows.All() {
+		if err != nil {
+			return err.Error()
+		}
+		fmt.Fprint(&b, row)
+	}
+	return b.String()
+}
+
+// What AS OF cannot be is an error at its place.
+func TestAsOfIsRefused(t *testing.T) { synctest.Test(t, testAsOfIsRefused) }
+
+func testAsOfIsRefused(t *testing.T) {
+	s, then := pastSession(t, time.Hour)
+	off, _ := pastSession(t, 0)
+	for _, c := range []struct {
+		s          *sql.Session
+		text, want string
+	}{
+		{s, "SELECT v FROM t WHERE v = (SELECT v FROM t AS OF VERSION)", "in its first SELECT"},
+		{s, "SELECT v FROM t UNION SELECT v FROM t AS OF VERSION", "in its first SELECT"},
+		{s, "CREATE VIEW old AS SELECT v FROM t AS OF VERSION", "in its first SELECT"},
+		{s, "INSERT INTO t SELECT id + 1, v FROM t AS OF VERSION", "in its first SELECT"},
+		{s, "SELECT * FROM t AS OF VERSION JOIN gone ON TRUE", "after the last table"},
+		{s, "SELECT v FROM t AS OF '3h'", "is not kept"},
+		{s, "SELECT v FROM t AS OF 999999", "is not kept"},
+		{s, "SELECT v FROM t AS OF '2040-01-01'", "still to come"},
+		{s, "SELECT v FROM t AS OF 'yesterday'", "not a moment"},
+		{s, "SELECT v FROM t AS OF ?", "no value for the parameter"},
+		{s, "SELECT v FROM w AS OF VERSION", "no table w"},
+		{off, "SELECT v FROM t AS OF 1", "retain"},
+	} {
+		stmts, err := c.s.PrepareParts(then(c.text))
+		if err == nil && stmts[0].Returns() {
+			_, err = stmts[0].Query(t.Context())
+		} else if err == nil {
+			_, err = stmts[0].Exec(t.Context())
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.text, err, c.want)
+		}
+	}
+	answerOf(t, s, "BEGIN")
+	if _, err := s.Query(t.Context(), then("SELECT v FROM t AS OF VERSION")); err == nil ||
+		!strings.Contains(err.Error(), "COMMIT or ROLLBACK") {
+		t.Errorf("in a transaction: %v", err)
+	}
+	s.Rollback()
+}
