@@ -27,7 +27,8 @@ func (db *DB) InsertNew(
 	defer in.search.Close()
 	defer putBatch(in.b)
 	in.isNew = sized(inserted, len(items))
-	w, err := db.writeTerms(opts)
+	w := db.defaults()
+	err := w.take(opts)
 	if err == nil {
 		in.life = w.lifetime
 		err = in.prepare()

@@ -37,8 +37,8 @@ func (db *DB) putIf(key Key, value []byte, cond *Condition, opts []WriteOption) 
 	if err := checkItem(key, value); err != nil {
 		return err
 	}
-	w, err := db.writeTerms(opts)
-	if err != nil {
+	w := db.defaults()
+	if err := w.take(opts); err != nil {
 		return err
 	}
 	b := getBatch()
@@ -46,7 +46,7 @@ func (db *DB) putIf(key Key, value []byte, cond *Condition, opts []WriteOption) 
 	if cond != nil {
 		b.requireOfLast(cond)
 	}
-	err = db.commit(context.Background(), b, w.terms, nil)
+	err := db.commit(context.Background(), b, w.terms, nil)
 	putBatch(b)
 	return err
 }

@@ -103,15 +103,14 @@ func (db *DB) defaults() writeTerms {
 	return writeTerms{terms: commit.Terms{Sync: db.opts.Durability == Sync}}
 }
 
-// writeTerms returns what the options of a single write say.
-func (db *DB) writeTerms(opts []WriteOption) (w writeTerms, err error) {
-	w = db.defaults()
+// take takes over the options of a single write.
+func (w *writeTerms) take(opts []WriteOption) error {
 	for _, o := range opts {
 		if err := w.apply(o); err != nil {
-			return w, err
+			return err
 		}
 	}
-	return w, nil
+	return nil
 }
 
 // terms returns what the options of a commit say.

@@ -12,7 +12,14 @@ func Stripe(pk []byte) uint8 {
 	}
 	n := len(pk)
 	s := stripeOfZeros[n]
-	changes := stripeOfByte[shortPK-n:][:n] // of the same length, for the compiler
+	changes := stripeOfByte[shortPK-n:]
+	for len(pk) >= 8 {
+		c, b := (*[8][256]uint8)(changes), (*[8]byte)(pk)
+		s ^= c[0][b[0]] ^ c[1][b[1]] ^ c[2][b[2]] ^ c[3][b[3]] ^
+			c[4][b[4]] ^ c[5][b[5]] ^ c[6][b[6]] ^ c[7][b[7]]
+		pk, changes = pk[8:], changes[8:]
+	}
+	changes = changes[:len(pk)] // of the same length, for the compiler
 	for i, b := range pk {
 		s ^= changes[i][b]
 	}

@@ -20,18 +20,20 @@ type counters struct {
 // costs 50 to 80 ns, a tenth of a write.
 const sampleEvery = 32
 
-// start begins the measurement of a commit after the given one; a zero time means it is not
-// sampled.
-func (c *counters) start(last base.SeqNum) time.Time {
+// epoch is what moments are measured from: one word, where a time.Time is three.
+var epoch = time.Now()
+
+// start begins the measurement of a commit after the given one; 0 means it is not sampled.
+func (c *counters) start(last base.SeqNum) time.Duration {
 	if last%sampleEvery != 0 {
-		return time.Time{}
+		return 0
 	}
-	return time.Now()
+	return time.Since(epoch)
 }
 
-func (c *counters) done(start time.Time) {
-	if !start.IsZero() {
-		c.times.Record(time.Since(start))
+func (c *counters) done(start time.Duration) {
+	if start != 0 {
+		c.times.Record(time.Since(epoch) - start)
 	}
 }
 

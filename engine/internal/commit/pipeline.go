@@ -88,8 +88,7 @@ type Guard struct {
 // memtables; unlock; publish the number; upkeep; wait for the sync. Readers are never blocked:
 // they take none of these locks but a memtable's, for moments.
 func (p *Pipeline) Commit(ctx context.Context, b *Batch, t Terms, g *Guard) error {
-	checked := b.hasConds()
-	if len(b.ops) == 0 && g == nil && !checked {
+	if len(b.ops) == 0 && g == nil && !b.hasConds() {
 		return p.Unchanged(t)
 	}
 	// What only has conditions needs no room.
@@ -141,7 +140,7 @@ func (p *Pipeline) refused(t Terms, err error) error {
 
 // committed makes an inserted commit visible and, at Sync, waits until it is durable.
 func (p *Pipeline) committed(
-	seq base.SeqNum, grown int64, b *Batch, t Terms, start time.Time,
+	seq base.SeqNum, grown int64, b *Batch, t Terms, start time.Duration,
 ) error {
 	base.Yield()
 	p.env.Reads.Publish(seq)
@@ -205,20 +204,19 @@ func (p *Pipeline) commitLocked(b *Batch, g *Guard) (seq base.SeqNum, grown int6
 			return 0, 0, err
 		}
 	}
-	if seq, err = p.appendLog(record); err != nil {
-		return 0, 0, err
+	if seq, err = p.log.Append(record); err != nil {
+		return 0, 0, p.unlogged(err)
 	}
 	return seq, p.insert(b, scanned, seq), nil
 }
 
-// appendLog adds a record to the log. A failure that a full disk does not explain makes
-// the database read-only.
-func (p *Pipeline) appendLog(record []byte) (base.SeqNum, error) {
-	seq, err := p.log.Append(record)
-	if err != nil && !errors.Is(err, vfs.ErrNoSpace) {
-		err = p.env.Upkeep.Fail(err)
+// unlogged returns the error of a record that the log has not taken. A failure that a full disk
+// does not explain makes the database read-only.
+func (p *Pipeline) unlogged(err error) error {
+	if errors.Is(err, vfs.ErrNoSpace) {
+		return err
 	}
-	return seq, err
+	return p.env.Upkeep.Fail(err)
 }
 
 // insert puts a batch that is logged into the memtables, and returns by how much they have

@@ -40,8 +40,11 @@ func (s *State) LookupLocked(id uint8, e *base.Entry) (live bool, err error) {
 	if err != nil {
 		return false, s.Error(err)
 	}
+	if !found {
+		return false, nil
+	}
 	r := s.Reader(nil, nil)
-	return found && r.live(e), nil
+	return r.live(e), nil
 }
 
 // LookupManyLocked looks up the present versions of n keys in ordered form: key i is of a stripe,
