@@ -9,7 +9,7 @@ import (
 	"github.com/kstonedb/kstone/internal/histogram"
 )
 
-// Latency summarises a latency distribution. One operation in 32 is measured.
+// Latency summarises a latency distribution. One operation in 32 is timed.
 type Latency struct {
 	P50, P99, P999, Max time.Duration
 	// Count is how many operations were measured, Sum their time, and Within[i] how many of them

@@ -25,8 +25,8 @@ import (
 //
 // The way taken: a flush writes the values next to its SST, under the same edit of the manifest. A
 // merge carries references over, so that it reads and writes no values. Each SST says how many
-// bytes of which value files its entries refer to. So what is garbage follows from the SSTs of a
-// state: there is no count that could be wrong. A merge of all runs rewrites the values of the
+// bytes of which value files its entries refer to. So the SSTs of a state say what is garbage:
+// there is no count that could be wrong. A merge of all runs rewrites the values of the
 // files that have the most garbage; those that it drops references to, it changes nothing of.
 //
 // Invariants: a value file is named by a state as long as an SST of it refers to it, and its

@@ -71,7 +71,7 @@ func ParseAll(text string) (parts []Part, err error) {
 		if p.tok.kind != tokenEnd && !p.isOp(";") {
 			p.refuseAbsent(absentClauses)
 			p.refuseOperator()
-			p.fail("expected the end of the statement, found %s%s", p.found(), p.meantAlias())
+			p.fail("unexpected %s%s", p.found(), p.meantAlias())
 		}
 	}
 }
