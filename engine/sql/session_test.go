@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/internal/syntax"
+	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
 )
@@ -348,4 +350,36 @@ func TestMostTables(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
+}
+
+// TestStatementOfSeveralCommits: a statement that is too large for one commit and fails later says
+// how many rows are changed, which they are.
+func TestStatementOfSeveralCommits(t *testing.T) {
+	s := openSession(t)
+	exec(t, s, "CREATE TABLE t (id BIGINT PRIMARY KEY, n BIGINT)")
+	const rows = 12_000 // 10,000 a commit
+	for from := 0; from < rows; from += 1000 {
+		var values []string
+		for i := range 1000 {
+			values = append(values, fmt.Sprintf("(%d, 0)", from+i))
+		}
+		exec(t, s, "INSERT INTO t VALUES "+strings.Join(values, ", "))
+	}
+	ids := strings.Split(queried(t, s, "SELECT id FROM t"), "\n") // as UPDATE finds them
+	exec(t, s, fmt.Sprintf("UPDATE t SET n = %d WHERE id = %s", math.MaxInt64, ids[rows-1]))
+	_, err := s.Exec(t.Context(), "UPDATE t SET n = n + 1")
+	if !errors.Is(err, schema.ErrRange) {
+		t.Fatalf("%v is not about the range", err)
+	}
+	done := queried(t, s, "SELECT count(*) FROM t WHERE n = 1")
+	want := "the statement is several commits, and " + done + " rows were changed before"
+	if done == "0" || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v; want %s", err, want)
+	}
+	exec(t, s, "BEGIN")
+	if _, err := s.Exec(t.Context(), "UPDATE t SET n = n + 1"); err == nil ||
+		strings.Contains(err.Error(), "several commits") {
+		t.Errorf("in a transaction: %v", err)
+	}
+	exec(t, s, "ROLLBACK")
 }
