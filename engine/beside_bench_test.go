@@ -59,7 +59,7 @@ func writeBesideReaders(b *testing.B, level engine.Durability, readers int) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "µs-p50")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "µs-p99")
-	var behind []float64
+	var lags []float64
 	var cpu time.Duration
 	for _, p := range all {
 		p.end(b, false)
@@ -67,10 +67,10 @@ func writeBesideReaders(b *testing.B, level engine.Durability, readers int) {
 		var p99 float64
 		_, err := fmt.Sscan(<-lines, &p99)
 		ok(b, err)
-		behind = append(behind, p99)
+		lags = append(lags, p99)
 	}
 	if readers > 0 {
-		b.ReportMetric(slices.Max(behind), "ms-behind-p99")
+		b.ReportMetric(slices.Max(lags), "ms-lag-p99")
 		b.ReportMetric(float64(cpu)/float64(b.Elapsed())/float64(readers)*100, "%cpu-a-reader")
 	}
 	mustClose(b, db)
@@ -87,14 +87,14 @@ func besideWatcher(dir string) error {
 	stop := besideStop()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	var behind []float64
+	var lags []float64
 	for {
 		select {
 		case <-stop:
-			if slices.Sort(behind); len(behind) == 0 {
-				behind = []float64{0}
+			if slices.Sort(lags); len(lags) == 0 {
+				lags = []float64{0}
 			}
-			fmt.Println(behind[len(behind)*99/100])
+			fmt.Println(lags[len(lags)*99/100])
 			return db.Close()
 		case <-tick.C:
 		}
@@ -103,7 +103,7 @@ func besideWatcher(dir string) error {
 			return err
 		}
 		at := time.UnixMicro(int64(binary.BigEndian.Uint64(v)))
-		behind = append(behind, float64(time.Since(at).Microseconds())/1000)
+		lags = append(lags, float64(time.Since(at).Microseconds())/1000)
 	}
 }
 

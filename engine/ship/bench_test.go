@@ -22,7 +22,7 @@ func BenchmarkRestore(b *testing.B) {
 	ok(b, err)
 	random := testutil.Rand(b)
 	value := make([]byte, 1000)
-	for i := range 200_000 {
+	for i := range testutil.Effort(200_000, 2_000_000) {
 		for j := range value {
 			value[j] = byte(random.Uint32())
 		}
