@@ -284,17 +284,9 @@ func TestSecondShipperFencesTheFirst(t *testing.T) {
 	h.restores(ship.Target{}, 2)
 
 	// A shipper that sleeps between looking and putting finds its slot taken.
-	asleep, wake := make(chan struct{}), make(chan struct{})
 	c := h.start(ship.Options{})
 	h.shipped(c)
-	var one atomic.Bool
-	h.dest.set(func(op, name string) error {
-		if op == "put" && strings.HasPrefix(name, "log/") && one.CompareAndSwap(false, true) {
-			close(asleep)
-			<-wake
-		}
-		return nil
-	})
+	asleep, wake := h.sleepInPut()
 	h.put()
 	<-asleep
 	d := h.start(ship.Options{})
@@ -429,6 +421,20 @@ func TestGap(t *testing.T) {
 	}
 }
 
+// sleepInPut makes the next put of a log object close asleep and wait for wake to be closed.
+func (h *harbor) sleepInPut() (asleep, wake chan struct{}) {
+	asleep, wake = make(chan struct{}), make(chan struct{})
+	var one atomic.Bool
+	h.dest.set(func(op, name string) error {
+		if op == "put" && strings.HasPrefix(name, "log/") && one.CompareAndSwap(false, true) {
+			close(asleep)
+			<-wake
+		}
+		return nil
+	})
+	return asleep, wake
+}
+
 // A shipper that has slept while another one had to begin again, since commits were missing, puts
 // nothing between the objects of that.
 func TestShipperThatSleptOverAGap(t *testing.T) {
@@ -438,15 +444,7 @@ func TestShipperThatSleptOverAGap(t *testing.T) {
 	a := h.start(ship.Options{})
 	h.put()
 	h.shipped(a)
-	asleep, wake := make(chan struct{}), make(chan struct{})
-	var one atomic.Bool
-	h.dest.set(func(op, name string) error {
-		if op == "put" && strings.HasPrefix(name, "log/") && one.CompareAndSwap(false, true) {
-			close(asleep)
-			<-wake
-		}
-		return nil
-	})
+	asleep, wake := h.sleepInPut()
 	h.put()
 	<-asleep
 	for range 200 {

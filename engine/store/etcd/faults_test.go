@@ -19,6 +19,7 @@ import (
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/etcd"
 	"github.com/kstonedb/kstone/engine/store/etcd/etcdtest"
+	"github.com/kstonedb/kstone/engine/store/storetest"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
@@ -200,34 +201,6 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// calls are one call of each kind.
-func calls(s store.Store, snap store.Snapshot) map[string]func(context.Context) error {
-	return map[string]func(context.Context) error{
-		"get": func(ctx context.Context) error {
-			_, err := s.Get(ctx, nil, key("p", "k"))
-			return err
-		},
-		"many": func(ctx context.Context) error {
-			return snap.MultiGet(ctx, []store.Key{key("p", "k"), key("q", "k")},
-				func(int, store.Item) {})
-		},
-		"scan": func(ctx context.Context) error {
-			_, err := count(ctx, snap, store.Interval(nil, nil))
-			return err
-		},
-		"snapshot": func(ctx context.Context) error {
-			_, err := s.Snapshot(ctx)
-			return err
-		},
-		"commit": func(ctx context.Context) error { return s.Commit(ctx, put("p", "k", "2")) },
-		"property": func(ctx context.Context) error {
-			_, _, err := s.Property(ctx, "schema")
-			return err
-		},
-		"set": func(ctx context.Context) error { return s.SetProperty(ctx, "schema", nil) },
-	}
-}
-
 // Without a majority of members calls end with their context, or with the store's timeout.
 func TestNoMajority(t *testing.T) {
 	cluster := start(t, 3, nil)
@@ -239,13 +212,13 @@ func TestNoMajority(t *testing.T) {
 	ok(t, err)
 	cluster.Kill(0)
 	cluster.Kill(1)
-	for name, call := range calls(s, snap) {
-		t.Run(name, func(t *testing.T) {
+	for _, call := range storetest.Calls() {
+		t.Run(call.Name, func(t *testing.T) {
 			t.Parallel()
 			short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 			defer cancel()
 			begun := time.Now()
-			err := call(short)
+			err := call.Do(short, s, snap)
 			if err == nil || !errors.Is(err, context.DeadlineExceeded) &&
 				!strings.Contains(err.Error(), "etcdserver:") {
 				t.Errorf("error: %v", err)
@@ -253,8 +226,7 @@ func TestNoMajority(t *testing.T) {
 			if d := time.Since(begun); d > 5*time.Second {
 				t.Errorf("took %v", d)
 			}
-			writes := name == "commit" || name == "set"
-			if writes != errors.Is(err, store.ErrUnknown) {
+			if call.Writes != errors.Is(err, store.ErrUnknown) {
 				t.Errorf("error: %v", err)
 			}
 		})
@@ -279,8 +251,8 @@ func TestSlowMember(t *testing.T) {
 	snap, err := s.Snapshot(ctx)
 	ok(t, err)
 	p.Set(testutil.Stall)
-	for name, call := range calls(s, snap) {
-		t.Run(name, func(t *testing.T) {
+	for _, call := range storetest.Calls() {
+		t.Run(call.Name, func(t *testing.T) {
 			t.Parallel()
 			for want, limit := range map[string]time.Duration{
 				"deadline": 200 * time.Millisecond, "the store's own timeout": 0,
@@ -290,12 +262,11 @@ func TestSlowMember(t *testing.T) {
 					ctx, cancel = context.WithTimeout(ctx, limit)
 				}
 				begun := time.Now()
-				err := call(ctx)
+				err := call.Do(ctx, s, snap)
 				cancel()
-				writes := name == "commit" || name == "set"
 				if !errors.Is(err, context.DeadlineExceeded) ||
 					!strings.Contains(err.Error(), want) || time.Since(begun) > 5*time.Second ||
-					writes != errors.Is(err, store.ErrUnknown) {
+					call.Writes != errors.Is(err, store.ErrUnknown) {
 					t.Errorf("%s: after %v: %v", want, time.Since(begun), err)
 				}
 			}
@@ -337,9 +308,9 @@ func TestClosed(t *testing.T) {
 	ok(t, err)
 	ok(t, s.Close())
 	ok(t, s.Close())
-	for name, call := range calls(s, snap) {
-		if err := call(ctx); !errors.Is(err, store.ErrClosed) {
-			t.Errorf("%s: %v", name, err)
+	for _, call := range storetest.Calls() {
+		if err := call.Do(ctx, s, snap); !errors.Is(err, store.ErrClosed) {
+			t.Errorf("%s: %v", call.Name, err)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/store/remote"
 )
 
 // Options are the parts of a URL
@@ -43,15 +43,9 @@ const DefaultTimeout = 20 * time.Second
 
 // ParseURL returns the options of a URL. Errors match store.ErrInvalid.
 func ParseURL(s string) (*Options, error) {
-	u, err := url.Parse(s)
-	if err != nil { // without the URL, which may have a password
-		if e, ok := err.(*url.Error); ok { //nolint:errorlint // it is that of Parse
-			err = e.Err
-		}
-		return nil, invalid("%v: each address is HOST:PORT", err)
-	}
-	if u.Scheme != "etcd" || u.Host == "" {
-		return nil, invalid("%q is not etcd://HOST:PORT,.../NAME", u.Redacted())
+	u, err := remote.ParseURL("etcd", s)
+	if err != nil {
+		return nil, invalid("%v", err)
 	}
 	o := &Options{Endpoints: strings.Split(u.Host, ","), Name: strings.TrimPrefix(u.Path, "/")}
 	if u.User != nil {

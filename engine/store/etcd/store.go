@@ -111,7 +111,9 @@ func (s *Store) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.snapshot(func() *view { return &view{s: s, rev: rev} }), nil
+	return remote.NewSnapshot("etcd", s.Reader, func() (remote.View, error) {
+		return &view{s: s, rev: rev}, s.check()
+	}), nil
 }
 
 // SnapshotLater implements store.LateSnapshots.
@@ -122,32 +124,11 @@ func (s *Store) SnapshotLater(
 		return nil, err
 	}
 	v := &view{s: s}
-	snap := s.snapshot(func() *view { return v })
+	snap := remote.NewSnapshot("etcd", s.Reader, func() (remote.View, error) {
+		return v, s.check()
+	})
 	snap.Reader = remote.Late(snap.Reader, v, fixed)
 	return snap, nil
-}
-
-func (s *Store) snapshot(of func() *view) *snapshot {
-	snap := &snapshot{Reader: s.Reader}
-	snap.View = func(context.Context, bool) (remote.View, func(), error) {
-		if snap.closed.Load() {
-			return nil, nil, fmt.Errorf("etcd: snapshot: %w", store.ErrClosed)
-		}
-		return of(), func() {}, s.check()
-	}
-	return snap
-}
-
-// snapshot is a revision.
-type snapshot struct {
-	remote.Reader
-	closed atomic.Bool
-}
-
-// Close implements store.Snapshot.
-func (s *snapshot) Close() error {
-	s.closed.Store(true)
-	return nil
 }
 
 // Property implements store.Store.

@@ -19,6 +19,7 @@ import (
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/postgres"
 	"github.com/kstonedb/kstone/engine/store/postgres/postgrestest"
+	"github.com/kstonedb/kstone/engine/store/storetest"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
@@ -188,37 +189,15 @@ func TestTLS(t *testing.T) {
 // Calls to a server that does not answer any more end with their context, or with the timeout of
 // the store, and a commit says then that its outcome is unknown.
 func TestSlowServer(t *testing.T) {
-	for name, call := range map[string]func(context.Context, *postgres.Store) error{
-		"get": func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.Get(ctx, nil, key("p", "k"))
-			return err
-		},
-		"scan": func(ctx context.Context, s *postgres.Store) (err error) {
-			for _, err = range s.Scan(ctx, store.Interval(nil, nil)) {
-			}
-			return err
-		},
-		"snapshot": func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.Snapshot(ctx)
-			return err
-		},
-		"property": func(ctx context.Context, s *postgres.Store) error {
-			_, _, err := s.Property(ctx, "schema")
-			return err
-		},
-		"commit": func(ctx context.Context, s *postgres.Store) error {
-			var w store.WriteSet
-			w.Put(key("p", "k"), []byte("2"))
-			return s.Commit(ctx, &w)
-		},
-		"transaction": func(ctx context.Context, s *postgres.Store) error {
-			return s.Update(ctx, func(tx store.Tx) error {
+	calls := append(storetest.Calls(), storetest.Call{Name: "transaction",
+		Do: func(ctx context.Context, s store.Store, _ store.Reader) error {
+			return s.(store.Transactor).Update(ctx, func(tx store.Tx) error {
 				_, err := tx.Get(ctx, nil, key("p", "k"))
 				return err
 			})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
+		}})
+	for _, call := range calls {
+		t.Run(call.Name, func(t *testing.T) {
 			t.Parallel()
 			p := testutil.NewProxy(t, need(t).Address())
 			s, err := postgres.Open(ctx, need(t).At(p.Addr())+
@@ -235,11 +214,11 @@ func TestSlowServer(t *testing.T) {
 					ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
 				}
 				begun := time.Now()
-				err := call(ctx, s)
+				err := call.Do(ctx, s, s)
 				cancel()
 				if !errors.Is(err, context.DeadlineExceeded) ||
 					!strings.Contains(err.Error(), want) ||
-					want == "deadline" && (name == "commit") != errors.Is(err, store.ErrUnknown) {
+					want == "deadline" && call.Writes != errors.Is(err, store.ErrUnknown) {
 					t.Errorf("%s: %v", want, err)
 				}
 				if d := time.Since(begun); d > 5*time.Second {

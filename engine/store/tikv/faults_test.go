@@ -14,6 +14,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/remote"
+	"github.com/kstonedb/kstone/engine/store/storetest"
 	"github.com/kstonedb/kstone/engine/store/tikv"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
@@ -254,34 +255,6 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// calls are one call of each kind.
-func calls(s store.Store, snap store.Snapshot) map[string]func(context.Context) error {
-	return map[string]func(context.Context) error{
-		"get": func(ctx context.Context) error {
-			_, err := s.Get(ctx, nil, key("p", "k"))
-			return err
-		},
-		"many": func(ctx context.Context) error {
-			return snap.MultiGet(ctx, []store.Key{key("p", "k"), key("q", "k")},
-				func(int, store.Item) {})
-		},
-		"scan": func(ctx context.Context) error {
-			_, err := count(ctx, snap, store.Interval(nil, nil))
-			return err
-		},
-		"snapshot": func(ctx context.Context) error {
-			_, err := s.Snapshot(ctx)
-			return err
-		},
-		"commit": func(ctx context.Context) error { return s.Commit(ctx, put("p", "k", "2")) },
-		"property": func(ctx context.Context) error {
-			_, _, err := s.Property(ctx, "schema")
-			return err
-		},
-		"set": func(ctx context.Context) error { return s.SetProperty(ctx, "schema", nil) },
-	}
-}
-
 // Calls to a cluster that does not answer end with their context, or with the store's timeout.
 func TestSlowCluster(t *testing.T) {
 	cluster := start(t)
@@ -290,17 +263,17 @@ func TestSlowCluster(t *testing.T) {
 	snap, err := s.Snapshot(ctx)
 	ok(t, err)
 	cluster.SetLatency(time.Hour)
-	for name, call := range calls(s, snap) {
-		t.Run(name, func(t *testing.T) {
+	for _, call := range storetest.Calls() {
+		t.Run(call.Name, func(t *testing.T) {
 			begun := time.Now()
-			err := call(ctx)
+			err := call.Do(ctx, s, snap)
 			wantIs(t, err, context.DeadlineExceeded)
 			if err == nil || !strings.Contains(err.Error(), "the store's own timeout") {
 				t.Errorf("the error does not say why: %v", err)
 			}
 			short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 			defer cancel()
-			wantIs(t, call(short), context.DeadlineExceeded)
+			wantIs(t, call.Do(short, s, snap), context.DeadlineExceeded)
 			if d := time.Since(begun); d > 5*time.Second {
 				t.Errorf("took %v", d)
 			}
@@ -319,9 +292,9 @@ func TestClosed(t *testing.T) {
 	ok(t, err)
 	ok(t, s.Close())
 	ok(t, s.Close())
-	for name, call := range calls(s, snap) {
-		if err := call(ctx); !errors.Is(err, store.ErrClosed) {
-			t.Errorf("%s: %v", name, err)
+	for _, call := range storetest.Calls() {
+		if err := call.Do(ctx, s, snap); !errors.Is(err, store.ErrClosed) {
+			t.Errorf("%s: %v", call.Name, err)
 		}
 	}
 }

@@ -3,13 +3,13 @@ package tikv
 import (
 	"fmt"
 	"net"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/tikv/client-go/v2/config"
 
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/store/remote"
 )
 
 // Options are the parts of a URL
@@ -39,12 +39,9 @@ const DefaultTimeout = 20 * time.Second
 
 // ParseURL returns the options of a URL. Errors match store.ErrInvalid.
 func ParseURL(s string) (*Options, error) {
-	u, err := url.Parse(s)
+	u, err := remote.ParseURL("tikv", s)
 	if err != nil {
-		return nil, invalid("%v: each address is HOST:PORT", err)
-	}
-	if u.Scheme != "tikv" || u.Host == "" {
-		return nil, invalid("%q is not tikv://HOST:PORT,.../NAME", u.Redacted())
+		return nil, invalid("%v", err)
 	}
 	if u.User != nil {
 		return nil, invalid("TiKV has no users: give ca, cert and key as parameters instead")

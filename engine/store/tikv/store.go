@@ -125,27 +125,10 @@ func (s *Store) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return s.snapshot(v), nil
 }
 
-func (s *Store) snapshot(v remote.View) *snapshot {
-	snap := &snapshot{Reader: s.Reader}
-	snap.View = func(context.Context, bool) (remote.View, func(), error) {
-		if snap.closed.Load() {
-			return nil, nil, fmt.Errorf("tikv: snapshot: %w", store.ErrClosed)
-		}
-		return v, func() {}, s.check()
-	}
-	return snap
-}
-
-// snapshot is a timestamp.
-type snapshot struct {
-	remote.Reader
-	closed atomic.Bool
-}
-
-// Close implements store.Snapshot.
-func (s *snapshot) Close() error {
-	s.closed.Store(true)
-	return nil
+func (s *Store) snapshot(v remote.View) *remote.Snapshot {
+	return remote.NewSnapshot("tikv", s.Reader, func() (remote.View, error) {
+		return v, s.check()
+	})
 }
 
 // Property implements store.Store.
