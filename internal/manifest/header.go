@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 
@@ -81,6 +82,15 @@ func decodeHeader(file, magic string, b []byte) (identity, error) {
 	copy(id.dbid[:], b[12:])
 	id.num = binary.LittleEndian.Uint64(b[28:])
 	return id, nil
+}
+
+// isLater reports whether b begins with an intact header of a version that this program does not
+// know, and not with a damaged one.
+func isLater(magic string, b []byte) bool {
+	if _, err := decodeHeader("", magic, b); !errors.Is(err, corrupt.ErrVersion) {
+		return false
+	}
+	return binary.LittleEndian.Uint32(b[36:]) == crc32.Checksum(b[:36], castagnoli)
 }
 
 // decodeCurrent decodes the whole content of CURRENT.

@@ -28,6 +28,7 @@ type loaded struct {
 	snapshot  int64 // size of record 0
 	torn      int64
 	sealed    bool // a seal follows the last record, and nothing follows it
+	later     bool // it has a version that is not known, and nothing is loaded
 }
 
 // Load reads the state of the database in dir without changing anything. It may

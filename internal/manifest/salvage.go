@@ -25,7 +25,8 @@ type Salvaged struct {
 
 // Salvage reads what it can of CURRENT and the manifests in dir, and changes nothing.
 // Hint is the identity of the database as other files have it, zero if they do not. The
-// error is one of I/O, or, if no header has a version that this program knows, that.
+// error is one of I/O, or, if no header has a version that this program knows, or an intact one of
+// a manifest has another, that.
 func Salvage(fsys vfs.FS, dir string, hint [16]byte) (Salvaged, error) {
 	l, err := load(fsys, dir)
 	if err == nil {
@@ -59,6 +60,9 @@ func Salvage(fsys vfs.FS, dir string, hint [16]byte) (Salvaged, error) {
 		if err != nil && !errors.Is(err, corrupt.ErrCorrupt) && !vfs.Unreadable(err) {
 			return out, err
 		}
+		if l.later {
+			return out, err
+		}
 		known = known || !errors.Is(err, corrupt.ErrVersion)
 		if err != nil && err.Error() != out.Damage[0].Error() {
 			out.Damage = append(out.Damage, err)
@@ -89,6 +93,9 @@ func salvageFile(fsys vfs.FS, dir, name string, ids []identity) (loaded, error) 
 		return loaded{}, err
 	}
 	id, herr := decodeHeader(name, magicManifest, content)
+	if isLater(magicManifest, content) {
+		return loaded{later: true}, herr
+	}
 	if herr == nil {
 		ids = []identity{id}
 	}

@@ -1,8 +1,10 @@
 package manifest_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -188,6 +190,27 @@ func TestSalvageOfALaterVersion(t *testing.T) {
 	}
 	if _, err := manifest.Salvage(mem, dir, [16]byte{}); !errors.Is(err, corrupt.ErrVersion) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A manifest of a later version is an error even where CURRENT is not, which need not change with
+// it. One flipped bit of the version is damage.
+func TestSalvageOfALaterManifest(t *testing.T) {
+	mem := vfs.NewMem()
+	create(t, mem, 3)
+	b := read(t, mem, manifestPath(1))
+	b[8] = 3
+	write(t, mem, manifestPath(1), b)
+	s, err := manifest.Salvage(mem, dir, [16]byte{})
+	if err != nil || s.State == nil || s.State.LastSeq != 30 || len(s.Damage) == 0 {
+		t.Errorf("a flipped bit: %+v, %v", s, err)
+	}
+	sum := crc32.Checksum(b[:36], crc32.MakeTable(crc32.Castagnoli))
+	binary.LittleEndian.PutUint32(b[36:], sum)
+	write(t, mem, manifestPath(1), b)
+	_, err = manifest.Salvage(mem, dir, [16]byte{})
+	if !errors.Is(err, corrupt.ErrVersion) || !strings.Contains(err.Error(), "MANIFEST") {
+		t.Errorf("a later version: %v", err)
 	}
 }
 
