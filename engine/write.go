@@ -88,8 +88,8 @@ func (db *DB) DeleteRange(pk []byte, sk SKCondition, opts ...CommitOption) error
 
 // Apply commits the batch. An empty batch is not a commit, and one that only has conditions
 // checks them; see [Sync] for what they make durable. If a condition fails, nothing is
-// written and the error is a *ConditionError. If ctx ends while the writer waits for
-// flushes to catch up, the error matches its cause and nothing is written.
+// written and the error is a *ConditionError. If ctx ends before the batch is in the
+// log, the error matches its cause and nothing is written.
 func (db *DB) Apply(ctx context.Context, b *Batch, opts ...CommitOption) error {
 	if b == nil {
 		return invalid("no batch")

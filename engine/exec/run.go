@@ -199,7 +199,7 @@ func (r *runner) compileNode(n plan.Node) (operator, error) {
 
 // counted wraps an operator so that it counts rows and, for EXPLAIN ANALYZE, time.
 func (r *runner) counted(n plan.Node, op operator) operator {
-	c := counter{op: op, actual: r.actual(n), loop: 1}
+	c := counter{op: op, ctx: r.ctx, actual: r.actual(n), loop: 1}
 	if r.actuals != nil {
 		c.loop = 0 // the caller's worker counts it
 	}
@@ -209,18 +209,34 @@ func (r *runner) counted(n plan.Node, op operator) operator {
 	return &c
 }
 
+// rowsAtATime is after how many rows every operator looks whether its context has ended. Why all of
+// them: what a sort, a group or a join has in memory is handed on without reading anything.
+const rowsAtATime = 1 << 10
+
 type counter struct {
 	op     operator
+	ctx    context.Context //nolint:containedctx // that of the execution
 	actual *plan.Actual
 	loop   int64
+	ended  error // why it hands on no more rows
 }
 
 func (c *counter) run(yield func([]expr.Value) bool) error {
 	c.actual.Loops += c.loop
-	return c.op.run(func(row []expr.Value) bool {
-		c.actual.Rows++
-		return yield(row)
-	})
+	c.ended = nil
+	err := c.op.run(func(row []expr.Value) bool { return c.counts() && yield(row) })
+	return first(err, c.ended)
+}
+
+// counts counts a row, and reports whether it is handed on. If not, it is the last one.
+func (c *counter) counts() bool {
+	c.actual.Rows++
+	return c.actual.Rows%rowsAtATime != 0 || c.goesOn()
+}
+
+func (c *counter) goesOn() bool {
+	c.ended = check(c.ctx)
+	return c.ended == nil
 }
 
 type timed struct {
@@ -231,17 +247,17 @@ type timed struct {
 // run leaves out the time that the operators above take.
 func (t *timed) run(yield func([]expr.Value) bool) error {
 	t.actual.Loops += t.loop
+	t.ended = nil
 	start := t.clock()
 	var above time.Duration
 	err := t.op.run(func(row []expr.Value) bool {
-		t.actual.Rows++
 		before := t.clock()
-		more := yield(row)
+		more := t.counts() && yield(row)
 		above += t.clock().Sub(before)
 		return more
 	})
 	t.actual.Time += t.clock().Sub(start) - above
-	return err
+	return first(err, t.ended)
 }
 
 // resolve runs the subqueries that the plan needs as values.

@@ -148,7 +148,8 @@ type sortRows struct {
 	runs  *runs           // what has been spilled; nil: nothing
 	last  []expr.Value    // a row that limit rows are not after; nil: not known
 	pair  [2][]expr.Value // rows that are compared
-	err   error           // of a comparison
+	err   error           // of a comparison; all rows are equal from then on
+	tried uint            // comparisons of arrange
 }
 
 func (r *runner) sort(n *plan.Sort) (operator, error) {
@@ -391,6 +392,12 @@ func (s *sortRows) arrange() error {
 		s.pair = [2][]expr.Value{make([]expr.Value, n), make([]expr.Value, n)}
 	}
 	slices.SortFunc(s.places, func(a, b placed) int {
+		if s.tried++; s.tried%pairsAtATime == 0 {
+			s.err = first(s.err, check(s.ctx))
+		}
+		if s.err != nil {
+			return 0
+		}
 		if a.head != b.head && !s.mixed {
 			return cmp.Compare(a.head, b.head)
 		}

@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -46,5 +48,23 @@ func TestHeads(t *testing.T) {
 				t.Fatalf("kinds %v, row %d is %v, want %v (%v)", kinds, n, got, want[n].row, err)
 			}
 		}
+	}
+}
+
+// A sort whose context ends does not put the rest in order.
+func TestSortEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	s := &sortRows{runner: &runner{ctx: ctx}, width: 1, order: order{at: []int{0},
+		desc: make([]bool, 1), nullsLast: make([]bool, 1),
+		collations: make([]keycodec.Collation, 1)}}
+	rng := testutil.Rand(t)
+	const n = 100_000
+	for i := range int64(n) {
+		key := []expr.Value{expr.String(fmt.Sprint("equal heads", rng.Uint64()))}
+		s.place(s.headOf(key), i, key)
+	}
+	if err := s.arrange(); !errors.Is(err, context.Canceled) || s.tried > 5*n {
+		t.Errorf("%d comparisons, %v", s.tried, err)
 	}
 }

@@ -2,6 +2,7 @@ package sql_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -57,4 +58,40 @@ func listed(t *testing.T, s *sql.Session, text string) (list []string) {
 		list = append(list, fmt.Sprint(row))
 	}
 	return list
+}
+
+// A query whose context ends when its first row comes hands on no more than a thousand others,
+// though it has all of them in memory.
+func TestQueryEnds(t *testing.T) {
+	s := openSession(t)
+	exec(t, s, "CREATE TABLE ends (id INT PRIMARY KEY, v INT NOT NULL)")
+	values := make([]string, 4000)
+	for i := range values {
+		values[i] = fmt.Sprintf("(%d, %d)", i, i*7%4001)
+	}
+	exec(t, s, "INSERT INTO ends VALUES "+strings.Join(values, ", "))
+	for _, text := range []string{
+		"SELECT v FROM ends ORDER BY v",
+		"SELECT v, count(*) FROM ends GROUP BY v",
+		"SELECT DISTINCT v FROM ends",
+		"SELECT a.v FROM ends a JOIN ends b ON a.v = b.v ORDER BY b.v + 1",
+		"SELECT v FROM ends UNION SELECT id FROM ends",
+		"SELECT a.v FROM ends a, ends b",
+	} {
+		ended, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		rows, err := s.Query(ended, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, err = range rows.All() {
+			if n++; n == 1 {
+				cancel()
+			}
+		}
+		if !errors.Is(err, context.Canceled) || n > 1200 {
+			t.Errorf("%s: %d rows, %v", text, n, err)
+		}
+	}
 }

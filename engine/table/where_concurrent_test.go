@@ -1,9 +1,11 @@
 package table_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -332,4 +334,41 @@ func TestRowsExpireBesideWriters(t *testing.T) {
 		}
 	}
 	verify(t, tab)
+}
+
+// An UPDATE or DELETE whose context ends looks at no more than a few hundred rows, and writes none
+// of its commit.
+func TestWhereEnds(t *testing.T) {
+	db := open(t, nil)
+	busy := create(t, db, busyText)
+	const n = 3000
+	var rows [][]expr.Value
+	for i := range int64(n) {
+		rows = append(rows, busyRow(t, i, i))
+	}
+	if _, err := busy.InsertMany(ctx, slices.Values(rows)); err != nil {
+		t.Fatal(err)
+	}
+	type look = func(row []expr.Value) error
+	for name, change := range map[string]func(context.Context, look) (int, error){
+		"update": func(ctx context.Context, each look) (int, error) {
+			set := []table.Assignment{plus(busy.Schema().Ref(0, 1), 1)}
+			return busy.UpdateWhereReturning(ctx, nil, set, each)
+		},
+		"delete": func(ctx context.Context, each look) (int, error) {
+			return busy.DeleteWhereReturning(ctx, nil, each)
+		},
+	} {
+		ended, cancel := context.WithCancel(ctx)
+		looked := 0
+		done, err := change(ended, func([]expr.Value) error {
+			if looked++; looked == 1000 {
+				cancel()
+			}
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) || done != 0 || looked > 1000+300 {
+			t.Errorf("%s: %d rows are changed, %d were looked at, %v", name, done, looked, err)
+		}
+	}
 }

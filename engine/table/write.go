@@ -57,7 +57,7 @@ func (t *Table) try(ctx context.Context, w *rowio.Writer, build func(*rowio.Writ
 	if t.tx == nil {
 		defer t.core.fence.RUnlock()
 	}
-	w.Reset(&st.Rules, writeTo)
+	w.Reset(ctx, &st.Rules, writeTo)
 	if err = build(w); err == nil {
 		err = w.Finish(ctx)
 	}

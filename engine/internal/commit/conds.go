@@ -2,6 +2,7 @@ package commit
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 
 	"github.com/kstonedb/kstone/engine/internal/read"
@@ -134,10 +135,10 @@ func (b *Batch) condition(c *cond) Condition {
 
 // check looks the keys of the conditions up and reports the first condition that does not hold.
 // Requires: their stripes are locked.
-func (b *Batch) check(s *read.State) error {
+func (b *Batch) check(ctx context.Context, s *read.State) error {
 	list := b.conds.list
 	if len(list) > read.MaxAlone {
-		return b.checkTogether(s)
+		return b.checkTogether(ctx, s)
 	}
 	for i := range list {
 		c := &list[i]
@@ -156,10 +157,10 @@ func (b *Batch) check(s *read.State) error {
 }
 
 // checkTogether is check for more keys than are looked up one by one.
-func (b *Batch) checkTogether(s *read.State) error {
+func (b *Batch) checkTogether(ctx context.Context, s *read.State) error {
 	list := b.conds.list
 	first := len(list)
-	err := s.LookupManyLocked(len(list), b.keys, func(i int) (id uint8, from, to uint32) {
+	err := s.LookupManyLocked(ctx, len(list), b.keys, func(i int) (id uint8, from, to uint32) {
 		c := &list[i]
 		return c.stripe, c.key, c.keyEnd
 	}, func(found []base.Lookup, nowMs int64) {

@@ -80,9 +80,9 @@ type Guard struct {
 }
 
 // Commit brings a batch into the database, also that of a single write: it becomes one log
-// record under one sequence number. The guard may be nil. If ctx ends while the writer waits
-// for upkeep, nothing is written. If a condition does not hold, nothing is written, and the
-// error is an *UnmetError. The caller has made sure that the database is writable.
+// record under one sequence number. The guard may be nil. If ctx ends before the record is in
+// the log, nothing is written. If a condition does not hold, nothing is written, and the error is
+// an *UnmetError. The caller has made sure that the database is writable.
 //
 // Order: admission; stripe locks, ascending; guard; conditions; log (assigns the number);
 // memtables; unlock; publish the number; upkeep; wait for the sync. Readers are never blocked:
@@ -109,7 +109,7 @@ func (p *Pipeline) Commit(ctx context.Context, b *Batch, t Terms, g *Guard) erro
 		locks = &all
 	}
 	locks.Each(func(id uint8) { p.env.Stripes[id].Lock() })
-	seq, grown, err := p.commitLocked(b, g)
+	seq, grown, err := p.commitLocked(ctx, b, g)
 	locks.Each(func(id uint8) { p.env.Stripes[id].Unlock() })
 	if err != nil || seq == 0 {
 		return p.refused(t, err)
@@ -174,7 +174,8 @@ func (b *Batch) Seal(nowMs int64) { b.seal(nowMs) }
 
 // commitLocked logs and inserts the batch. It returns by how much the memtables have grown.
 // Requires: the stripes are locked.
-func (p *Pipeline) commitLocked(b *Batch, g *Guard) (seq base.SeqNum, grown int64, err error) {
+func (p *Pipeline) commitLocked(ctx context.Context, b *Batch, g *Guard) (seq base.SeqNum,
+	grown int64, err error) {
 	if p.env.Reads.Closed() {
 		return 0, 0, read.ErrClosed
 	}
@@ -184,12 +185,12 @@ func (p *Pipeline) commitLocked(b *Batch, g *Guard) (seq base.SeqNum, grown int6
 		}
 	}
 	if b.hasConds() {
-		if err := b.check(p.env.Reads); err != nil {
+		if err := b.check(ctx, p.env.Reads); err != nil {
 			return 0, 0, err
 		}
 	}
-	if len(b.ops) == 0 {
-		return 0, 0, nil
+	if len(b.ops) == 0 || ctx.Err() != nil {
+		return 0, 0, context.Cause(ctx)
 	}
 	if n := int64(len(b.payload)); p.env.Upkeep.MemtableBytes().Load()+n > memtable.MaxBytes/2 {
 		b.stripes.Each(func(id uint8) { p.makeRoom(&p.env.Stripes[id], n) })

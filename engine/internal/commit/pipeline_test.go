@@ -266,3 +266,27 @@ func TestCommitsAfterClose(t *testing.T) {
 		t.Errorf("a range of all partitions, closed: %v", err)
 	}
 }
+
+// A commit whose context ends under its locks writes nothing, and its stripes are free again.
+func TestCommitEnds(t *testing.T) {
+	w := newWorld(t)
+	ended, cancel := context.WithCancel(ctx)
+	g := &Guard{Check: func() error { cancel(); return nil }}
+	for range 2 { // the second is refused as the first
+		if err := w.Commit(ended, put("k", "v"), Terms{}, g); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+	}
+	many := &Batch{}
+	for i := range 3 * read.MaxAlone {
+		many.Put(keycodec.Key{PK: fmt.Append(nil, i)}, nil, Lifetime{})
+		many.RequireOfLast(&Condition{Kind: CondAbsent})
+	}
+	if err := w.Commit(ended, many, Terms{}, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("with conditions: %v", err)
+	}
+	if w.log.LastSeq() != 0 || w.newest("k") != "" {
+		t.Errorf("logged %d, newest %q", w.log.LastSeq(), w.newest("k"))
+	}
+	w.ok(w.Commit(ctx, put("k", "v"), Terms{}, nil))
+}

@@ -89,7 +89,7 @@ func checkLookups(
 			text = keycodec.AppendOrdered(text, keys[i])
 			ends = append(ends, uint32(len(text)))
 		}
-		w.ok(w.LookupManyLocked(len(keys), text, func(i int) (uint8, uint32, uint32) {
+		w.ok(w.LookupManyLocked(ctx, len(keys), text, func(i int) (uint8, uint32, uint32) {
 			from := uint32(0)
 			if i > 0 {
 				from = ends[i-1]

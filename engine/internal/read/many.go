@@ -50,14 +50,14 @@ func (s *State) LookupLocked(id uint8, e *base.Entry) (live bool, err error) {
 // LookupManyLocked looks up the present versions of n keys in ordered form: key i is of a stripe,
 // at a place in text. It calls take as LookupMany does. Requires: their stripes are locked.
 func (s *State) LookupManyLocked(
-	n int, text []byte, at func(i int) (id uint8, from, to uint32),
+	ctx context.Context, n int, text []byte, at func(i int) (id uint8, from, to uint32),
 	take func(found []base.Lookup, nowMs int64),
 ) error {
 	l := getLookups()
 	defer putLookups(l)
 	l.takeOrdered(n, text, at)
 	l.beginAt(s, base.MaxSeqNum)
-	for l.next(context.Background(), &l.lane) {
+	for l.next(ctx, &l.lane) {
 		take(l.list, l.clock(l.list))
 	}
 	return l.err

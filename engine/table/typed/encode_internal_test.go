@@ -2,6 +2,7 @@ package typed
 
 import (
 	"bytes"
+	"context"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -116,7 +117,7 @@ func TestStructsAreWrittenAsTheirValues(t *testing.T) {
 	}
 	s, w := structs{b, plain.fields}, new(rowio.Writer)
 	rules := &rowio.Rules{Schema: def}
-	w.Reset(rules, nil)
+	w.Reset(context.Background(), rules, nil)
 	written, rows := 0, testutil.Effort(600, 3000)
 	for range rows {
 		row := drawPlain(r)
@@ -143,7 +144,7 @@ func TestStructsAreWrittenAsTheirValues(t *testing.T) {
 			t.Fatalf("%+v\nis %x %x %x\nnot %x %x %x", row, key.PK, key.SK, got.Value, pk, sk,
 				value)
 		}
-		w.Reset(rules, nil)
+		w.Reset(context.Background(), rules, nil)
 	}
 	if written < rows/2 {
 		t.Errorf("only %d of %d structs are written", written, rows)

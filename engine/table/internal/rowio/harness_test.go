@@ -116,7 +116,7 @@ func newWorld(t *testing.T, s *schema.Table) *world {
 	return w
 }
 
-func (w *world) begin() { w.w.Reset(&w.rules, w.memory) }
+func (w *world) begin() { w.w.Reset(ctx, &w.rules, w.memory) }
 
 // row is an account; "" is NULL.
 func row(id int64, email, city string) []expr.Value {

@@ -18,7 +18,8 @@ import (
 // of its index entries. Its memory is used again.
 type Writer struct {
 	rules *Rules
-	r     store.Reader // what the conditions of the commit are about
+	ctx   context.Context //nolint:containedctx // that of the commit
+	r     store.Reader    // what the conditions of the commit are about
 	set   store.WriteSet
 	ops   []opInfo // of set.Ops
 
@@ -79,13 +80,14 @@ func (w *Writer) Release() {
 	if cap(w.pk)+cap(w.sk)+cap(w.val) > MaxPooledBytes || cap(w.set.Ops) > 1<<14 {
 		return
 	}
-	w.Reset(nil, nil)
+	w.Reset(context.Background(), nil, nil)
 	writers.Put(w)
 }
 
-// Reset empties the writer, for a commit by some rules whose conditions are about r.
-func (w *Writer) Reset(rules *Rules, r store.Reader) {
-	w.rules, w.r = rules, r
+// Reset empties the writer, for a commit by some rules whose conditions are about r. Rows are added
+// until ctx ends.
+func (w *Writer) Reset(ctx context.Context, rules *Rules, r store.Reader) {
+	w.rules, w.ctx, w.r = rules, ctx, r
 	w.set.Reset()
 	clear(w.ops)
 	w.ops = w.ops[:0]
@@ -196,10 +198,24 @@ func (w *Writer) put(key store.Key, row []expr.Value, cond store.Condition) (int
 	return expiry, nil
 }
 
+// rowsAtATime is after how many rows a writer looks whether its context has ended.
+const rowsAtATime = 1 << 8
+
+// next reports why no other row is to be added.
+func (w *Writer) next() error {
+	if w.rows%rowsAtATime != rowsAtATime-1 {
+		return nil
+	}
+	return context.Cause(w.ctx)
+}
+
 // stored returns a row as its readers will see it, where that makes a difference: to the
 // conditions of partial indexes, to when it expires, to the numbers of an identity column, and to
 // the checks of the table, which it satisfies then.
 func (w *Writer) stored(row []expr.Value) ([]expr.Value, error) {
+	if err := w.next(); err != nil {
+		return nil, err
+	}
 	if !w.rules.Converts {
 		return row, nil
 	}
@@ -319,6 +335,9 @@ func (w *Writer) Replace(it *store.Item, old, row []expr.Value) error {
 
 // Remove deletes the row of an item.
 func (w *Writer) Remove(it *store.Item, old []expr.Value) error {
+	if err := w.next(); err != nil {
+		return err
+	}
 	w.add(store.Op{Kind: store.OpDelete, Key: it.Key, Cond: w.seen(it)},
 		opInfo{key: it.Key, unique: true})
 	w.rows++

@@ -1,6 +1,7 @@
 package rowio_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -62,7 +63,7 @@ func TestConditionOfReplace(t *testing.T) {
 	}{{want: store.CondVersion}, {noVersions: true, want: store.CondValue},
 		{tx: true, want: store.CondNone}} {
 		own := rowio.NewWriter(c.tx, c.noVersions)
-		own.Reset(&w.rules, w.memory)
+		own.Reset(ctx, &w.rules, w.memory)
 		w.must(own.Replace(it, old, row(1, "a", "y")))
 		if got := own.Set().Ops[0].Cond; got.Kind != c.want || !got.Holds(*it, true) {
 			t.Errorf("tx %t: the condition is %+v, want kind %d", c.tx, got, c.want)
@@ -290,6 +291,21 @@ func TestRangesOfTables(t *testing.T) {
 	}{{9_999, 16<<20 - 1, false}, {10_000, 0, true}, {0, 16 << 20, true}} {
 		if got := rowio.Full(c.rows, c.bytes); got != c.want {
 			t.Errorf("%d rows of %d bytes: %t", c.rows, c.bytes, got)
+		}
+	}
+}
+
+// A writer whose context ends takes no more than a few hundred rows.
+func TestWriterEnds(t *testing.T) {
+	w := newWorld(t, accounts(t, schema.Ready))
+	ended, cancel := context.WithCancel(ctx)
+	w.w.Reset(ended, &w.rules, w.memory)
+	cancel()
+	n := 0
+	for err := error(nil); err == nil; n++ {
+		err = w.w.Insert(row(int64(n), "", ""))
+		if err != nil && !errors.Is(err, context.Canceled) || n > 300 {
+			t.Fatalf("after %d rows: %v", n, err)
 		}
 	}
 }

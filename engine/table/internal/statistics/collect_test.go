@@ -106,7 +106,7 @@ func stored(t *testing.T, s *schema.Table, n int) *items {
 			kind = expr.String([]string{"", "k2", "k1", "k3"}[i%4])
 		}
 		w := rowio.NewWriter(false, false)
-		w.Reset(&rules, out)
+		w.Reset(ctx, &rules, out)
 		if err := w.Insert([]expr.Value{expr.Int(int64(i)), kind, expr.Int(1),
 			expr.Int(int64(n - i)), expr.List(nil)}); err != nil {
 			t.Fatal(err)
