@@ -146,6 +146,9 @@ func TestReadersBesideTheWriter(t *testing.T) {
 		if got, want := m.check(r), w.Metrics().LastVersion; got != want {
 			t.Fatalf("a refreshed reader is at version %d, the writer at %d", got, want)
 		}
+		if got := r.Metrics(); got.LogBytes <= 0 || got.LogSegments <= 0 {
+			t.Fatalf("a reader sees %d bytes of log in %d files", got.LogBytes, got.LogSegments)
+		}
 	}
 	for _, s := range old {
 		m.checkSnapshot(s)

@@ -538,7 +538,7 @@ func TestHistoriesPart(t *testing.T) {
 		positions = append(positions, c.Next())
 	}
 	mustClose(t, db)
-	_, err = engine.Repair(ctx, dir, repaired, nil)
+	_, err = engine.Repair(ctx, dir, repaired, nil, nil)
 	ok(t, err)
 	source := dir
 	for _, dir := range []string{source, older, checkpoint, repaired} {

@@ -168,8 +168,8 @@ func TestDestinationInsideTheSource(t *testing.T) {
 	mustClose(t, db)
 	before = readDir(t, "db")
 	for _, dest := range inside {
-		wantIs(t, second(engine.Repair(ctx, "db", dest, nil)), engine.ErrInvalid)
-		wantIs(t, second(engine.Repair(ctx, "link", dest, nil)), engine.ErrInvalid)
+		wantIs(t, second(engine.Repair(ctx, "db", dest, nil, nil)), engine.ErrInvalid)
+		wantIs(t, second(engine.Repair(ctx, "link", dest, nil, nil)), engine.ErrInvalid)
 	}
 	if after := readDir(t, "db"); !maps.Equal(before, after) {
 		t.Errorf("%d files before, %d after", len(before), len(after))

@@ -165,7 +165,7 @@ func TestLargeValuesLive(t *testing.T) {
 	m.write(t, db, 40)
 	ok(t, db.Checkpoint(ctx, filepath.Join(dir, "copy"), nil))
 	mustClose(t, db)
-	_, err = engine.Repair(ctx, filepath.Join(dir, "db"), filepath.Join(dir, "repaired"), nil)
+	_, err = engine.Repair(ctx, filepath.Join(dir, "db"), filepath.Join(dir, "repaired"), nil, nil)
 	ok(t, err)
 	for _, name := range []string{"db", "copy", "repaired"} {
 		db, err := engine.Open(filepath.Join(dir, name), nil)
@@ -254,7 +254,7 @@ func TestRepairOfADamagedValueFile(t *testing.T) {
 		t.Error("Verify finds nothing")
 	}
 	mustClose(t, db)
-	rep, err := engine.Repair(ctx, path, filepath.Join(dir, "repaired"), nil)
+	rep, err := engine.Repair(ctx, path, filepath.Join(dir, "repaired"), nil, nil)
 	ok(t, err)
 	if len(rep.Lost) != 1 || rep.Lost[0].Entries != 1 {
 		t.Fatalf("lost are %v", rep.Lost)

@@ -69,6 +69,8 @@ type Metrics struct {
 
 	Commits, Operations, Conflicts uint64
 	Gets, Queries, Scans           uint64
+	// Scanned is how many items these queries and scans have read so far.
+	Scanned uint64
 	// WrittenBytes is what callers have written, as log payload.
 	WrittenBytes uint64
 
@@ -109,7 +111,7 @@ func (db *DB) Metrics() Metrics {
 	r, c, u := db.reads.Metrics(), db.commits.Metrics(), db.upkeep.Metrics()
 	m := Metrics{
 		Commits: c.Commits, Operations: c.Operations, Conflicts: db.conflicts.Load(),
-		Gets: r.Gets, Queries: r.Queries, Scans: r.Scans,
+		Gets: r.Gets, Queries: r.Queries, Scans: r.Scans, Scanned: r.Scanned,
 		WrittenBytes: c.Bytes,
 		Flushes:      u.Flushes, FlushedBytes: u.FlushedBytes,
 		Compactions: u.Merges, CompactionReadBytes: u.MergeReadBytes,
@@ -125,9 +127,13 @@ func (db *DB) Metrics() Metrics {
 		m.ReadOnlyCause = f.cause
 	}
 	m.RetainedBytes, m.RetainedSegments = db.history.Held()
-	if db.log != nil {
-		m.LogBytes = db.log.SizeBytes() - m.RetainedBytes
-		m.LogSegments = len(db.log.Segments()) - m.RetainedSegments
+	log := db.log
+	if db.follow != nil {
+		log = db.follow.Log()
+	}
+	if log != nil {
+		m.LogBytes = log.SizeBytes() - m.RetainedBytes
+		m.LogSegments = len(log.Segments()) - m.RetainedSegments
 	}
 	cm := db.env.Cache.Metrics()
 	m.CacheBytes, m.CacheBudget = cm.UsedBytes, cm.BudgetBytes
@@ -241,7 +247,8 @@ func (m Metrics) String() string {
 		m.FilterNegatives, m.FilterFalsePositives)
 	row("commits", "%d with %d operations, %d bytes, %d conflicts", m.Commits, m.Operations,
 		m.WrittenBytes, m.Conflicts)
-	row("reads", "%d gets, %d queries, %d scans", m.Gets, m.Queries, m.Scans)
+	row("reads", "%d gets, %d queries, %d scans, of %d items", m.Gets, m.Queries, m.Scans,
+		m.Scanned)
 	row("flushes", "%d, %d bytes", m.Flushes, m.FlushedBytes)
 	row("compactions", "%d, %d bytes read, %d written", m.Compactions, m.CompactionReadBytes,
 		m.CompactionWrittenBytes)

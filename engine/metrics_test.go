@@ -54,6 +54,7 @@ func TestMetricsCount(t *testing.T) {
 	moved(t, "gets", m.Gets, n.Gets, 3)
 	moved(t, "queries", m.Queries, n.Queries, 1)
 	moved(t, "scans", m.Scans, n.Scans, 1)
+	moved(t, "scanned", m.Scanned, n.Scanned, 4)
 	if n.WrittenBytes <= m.WrittenBytes || n.LogBytes == 0 || n.LogSegments == 0 ||
 		n.LogBudgetBytes == 0 || n.MemtableBytes == 0 || n.MemtableBudget == 0 ||
 		n.WriteLatency.Max == 0 {

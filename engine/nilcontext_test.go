@@ -25,7 +25,7 @@ func TestNilContext(t *testing.T) {
 		t.Errorf("%d methods with a context were found", calls)
 	}
 	//lint:ignore SA1012 the error of it is what is tested
-	_, err = engine.Repair(nil, t.TempDir(), t.TempDir(), nil)
+	_, err = engine.Repair(nil, t.TempDir(), t.TempDir(), nil, nil)
 	wantIs(t, err, engine.ErrInvalid)
 }
 

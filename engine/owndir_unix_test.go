@@ -187,7 +187,7 @@ func openSpecial(t *testing.T, dir, name, kind string) {
 	if err == nil || !notOurs && !strings.Contains(err.Error(), kind) {
 		t.Errorf("inspect: %v does not say that %s is %s", err, name, kind)
 	}
-	rep, err := engine.Repair(ctx, dir, filepath.Join(filepath.Dir(dir), "repaired"), nil)
+	rep, err := engine.Repair(ctx, dir, filepath.Join(filepath.Dir(dir), "repaired"), nil, nil)
 	if name == "LOCK" && err != nil || notOurs && name != "LOCK" ||
 		strings.HasPrefix(name, "CURRENT") {
 		return

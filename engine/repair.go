@@ -39,17 +39,19 @@ type RepairReport = salvage.Report
 // that is intact in src, block by block and log record by log record. Nothing in src is
 // changed. The new database has an identity of its own, no log, one run in each stripe,
 // and the sequence numbers of the old one. It is opened and verified at the end.
+// Progress, if not nil, is called now and then with how much of a total, in bytes, is done.
 //
 // Damage is not an error: it is in the report. An error means that there is no new
 // database: src holds none (ErrNotDatabase), is open in another process (ErrLocked), is of
 // an unknown version (ErrVersion), or something could not be read or written.
-func Repair(ctx context.Context, src, dest string, o *Options) (RepairReport, error) {
-	return repairOn(ctx, vfs.OS(), src, dest, o)
+func Repair(ctx context.Context, src, dest string, o *Options,
+	progress func(done, total int64)) (RepairReport, error) {
+	return repairOn(ctx, vfs.OS(), src, dest, o, progress)
 }
 
 // repairOn is Repair on a file system of the caller's, for tests.
 func repairOn(ctx context.Context, fsys vfs.FS, src, dest string, o *Options,
-) (RepairReport, error) {
+	progress func(done, total int64)) (RepairReport, error) {
 	_, err := o.withDefaults()
 	if err = cmp.Or(usable(ctx), err); err != nil {
 		return RepairReport{}, err
@@ -61,13 +63,16 @@ func repairOn(ctx context.Context, fsys vfs.FS, src, dest string, o *Options,
 	if o != nil {
 		given = *o
 	}
-	rep, err := repair(ctx, fsys, src, dest, &given)
+	if progress == nil {
+		progress = func(int64, int64) {}
+	}
+	rep, err := repair(ctx, fsys, src, dest, &given, progress)
 	return rep, during("repair", err)
 }
 
 // repair is repairOn with options that are valid.
 func repair(ctx context.Context, fsys vfs.FS, src, dest string, o *Options,
-) (rep RepairReport, err error) {
+	progress func(done, total int64)) (rep RepairReport, err error) {
 	in, err := vfs.OpenDir(fsys, src)
 	if err != nil {
 		return rep, err
@@ -97,8 +102,13 @@ func repair(ctx context.Context, fsys vfs.FS, src, dest string, o *Options,
 	if err != nil {
 		return rep, err
 	}
+	// A third of the work is to write, one to verify and one to count.
+	all := r.Bytes()
+	write.Progress = func(done int64) { progress(done/3, all) }
 	if err = r.Write(ctx, to, to.dir, write); err == nil {
-		r.Report.Items, err = prove(ctx, to, *o)
+		r.Report.Items, err = prove(ctx, to, *o, func(thirds float64) {
+			progress(int64(float64(all)*thirds/3), all)
+		})
 	}
 	if err != nil {
 		return rep, to.abandon(err)
@@ -148,22 +158,28 @@ func lockSource(in *vfs.Dir, src string) (unlock func() error, err error) {
 	return lock.Close, nil
 }
 
-// prove opens and verifies what was made, and counts it. Why read-only and under the lock
-// that is held: no other process can have written to what a failed repair removes.
-func prove(ctx context.Context, to *destination, o Options) (items uint64, err error) {
+// prove opens and verifies what was made, and counts it; progress is called with how many thirds
+// of the repair are done. Why read-only and under the lock that is held: no other process can have
+// written to what a failed repair removes.
+func prove(ctx context.Context, to *destination, o Options, progress func(thirds float64)) (
+	items uint64, err error) {
 	o.ReadOnly, o.InMemory = true, false
 	stays := struct{ vfs.FS }{to.Dir} // without its Close, as the lock
 	db, err := openFS(stays, to.dir, &o, io.NopCloser(nil))
 	if err != nil {
 		return 0, fmt.Errorf("the new database: %w", err)
 	}
-	_, err = db.Verify(ctx, nil)
+	verified, err := db.Verify(ctx, func(p VerifyProgress) {
+		progress(1 + float64(p.Bytes)/float64(max(p.BytesTotal, 1)))
+	})
 	for _, serr := range db.Scan(ctx, Scan{Unordered: true}) {
 		if serr != nil {
 			err = errors.Join(err, serr)
 			break
 		}
-		items++
+		if items++; items%checkEvery == 0 {
+			progress(2 + float64(items)/float64(max(verified.Entries, items)))
+		}
 	}
 	if err = errors.Join(err, db.Close()); err != nil {
 		return items, fmt.Errorf("the new database: %w", err)

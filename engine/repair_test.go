@@ -498,3 +498,28 @@ func TestRepairDoesNotBringBackWhatWasDeleted(t *testing.T) {
 		t.Errorf("%d items saved", len(got))
 	}
 }
+
+// A repair says how far it is, from its first file to its last item.
+func TestRepairProgress(t *testing.T) {
+	dir := t.TempDir()
+	db, err := engine.Open(filepath.Join(dir, "db"), &engine.Options{Durability: engine.Process})
+	ok(t, err)
+	for i := range 2000 {
+		ok(t, db.Put(pksk(fmt.Sprint("p", i%7), fmt.Sprint(i)), make([]byte, 100)))
+	}
+	ok(t, db.Compact(ctx))
+	ok(t, db.Close())
+	var steps []int64
+	rep, err := engine.Repair(ctx, filepath.Join(dir, "db"), filepath.Join(dir, "repaired"), nil,
+		func(done, total int64) {
+			if total <= 0 || done > total {
+				t.Fatalf("%d of %d", done, total)
+			}
+			steps = append(steps, 100*done/total)
+		})
+	ok(t, err)
+	if rep.Items != 2000 || len(steps) < 20 || !slices.IsSorted(steps) || steps[0] > 5 ||
+		steps[len(steps)-1] < 95 {
+		t.Errorf("%d items, %d %%", rep.Items, steps)
+	}
+}

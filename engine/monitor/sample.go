@@ -102,6 +102,7 @@ func Samples(m *engine.Metrics) []Sample {
 	count("gets", m.Gets, "Items read by key.")
 	count("queries", m.Queries, "Queries of one partition.")
 	count("scans", m.Scans, "Scans of many partitions.")
+	count("scanned", m.Scanned, "Items that queries and scans have read.")
 	count("written_bytes", m.WrittenBytes, "Bytes that callers have written.")
 	latency("write_latency", m.WriteLatency, "Duration of one write in 32.")
 	latency("read_latency", m.ReadLatency, "Duration of one read by key in 32.")

@@ -51,6 +51,7 @@ type path struct {
 	scan     estimate.Scan
 	left     float64 // share of the rows that zones leave
 	rows     float64
+	reads    float64 // entries, and rows that are fetched for them
 	estimate operator.Estimate
 	whole    float64 // the cost without limit
 	exact    bool    // all that is read is a row of the result, as far as is known

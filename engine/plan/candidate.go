@@ -34,7 +34,7 @@ func (p *path) access() Node {
 		SourceTable: r.sourceTable(),
 		Index:       p.index, Key: p.key, Reverse: p.reverse, Ordered: p.ordered, Order: p.order,
 		Point: p.point, Covering: p.covering, KeysOnly: p.keysOnly, Limit: p.limit,
-		FullScan: p.fullScan,
+		FullScan: p.fullScan, Reads: p.reads,
 	}, path: p}
 	if p.skip != nil {
 		a.Skip = &operator.Skip{Columns: p.skip.columns}

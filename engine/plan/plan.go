@@ -192,6 +192,7 @@ func (p *Plan) explainDivided(d *Divisions, analyze bool) *Explanation {
 	for _, s := range subs {
 		sub := s.Plan.explain(analyze)
 		e.Children = append(e.Children, explain.Value(sub, s.Kind.String(), s.Param))
+		e.Reads += sub.Reads
 	}
 	for _, a := range p.Applied {
 		e.Children = append(e.Children, a.explain(analyze))

@@ -58,6 +58,7 @@ func (p *path) priceOf(e *estimate.Estimator, c *Costs) {
 	skipped := read * (1 - p.left) * c.Zone
 	cost := skipped
 	read *= p.left
+	p.reads = read
 	cost += read * (c.Key + c.Byte*e.EntryBytes(p.index) + c.Test*float64(len(p.pred)))
 	decoded := read
 	if p.index == nil {
@@ -71,6 +72,7 @@ func (p *path) priceOf(e *estimate.Estimator, c *Costs) {
 	if !p.covering {
 		terms := p.entryTerms()
 		fetched := min(read, entries*e.Selectivity(terms))
+		p.reads += fetched
 		cost += c.Fetch*fetched + c.Trips(fetched, c.Batch)
 		if len(terms) < len(p.pred) { // not every one makes a row
 			startup = c.Fetch * min(fetched, firstFetch)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -92,6 +93,41 @@ func TestQueryEnds(t *testing.T) {
 		}
 		if !errors.Is(err, context.Canceled) || n > 1200 {
 			t.Errorf("%s: %d rows, %v", text, n, err)
+		}
+	}
+}
+
+// TestExpected: what a statement is expected to read and write follows from the tables, and from
+// what it does with the rows.
+func TestExpected(t *testing.T) {
+	ctx, s := context.Background(), openSession(t)
+	exec(t, s, "CREATE TABLE t (a INT, b INT, PRIMARY KEY (a), INDEX by_b (b))")
+	values := make([]string, 1000)
+	for i := range values {
+		values[i] = fmt.Sprintf("(%d, %d)", i, i%10)
+	}
+	exec(t, s, "INSERT INTO t VALUES "+strings.Join(values, ", "))
+	exec(t, s, "ANALYZE t")
+	for text, want := range map[string][2]float64{
+		"SELECT * FROM t ORDER BY b + a":                 {1000, 0},
+		"SELECT a FROM t WHERE b = 3":                    {100, 0},
+		"SELECT count(*) FROM t x JOIN t y ON x.b = y.a": {2000, 0},
+		"SELECT a FROM t LIMIT 10":                       {20, 0},
+		"UPDATE t SET b = b + 1":                         {1000, 0},
+		"DELETE FROM t WHERE a % 2 = 1":                  {1000, 0},
+		"INSERT INTO t SELECT a + 1000, b FROM t":        {1000, 2000},
+	} {
+		stmt, err := s.Prepare(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := stmt.Expected(ctx, 1); err == nil {
+			t.Errorf("%s: a value without a parameter is taken", text)
+		}
+		reads, writes, err := stmt.Expected(ctx)
+		near := func(got, want float64) bool { return math.Abs(got-want) <= 1+want/5 }
+		if err != nil || !near(reads, want[0]) || !near(writes, want[1]) {
+			t.Errorf("%s reads %v and writes %v, want %v, %v", text, reads, writes, want, err)
 		}
 	}
 }

@@ -176,10 +176,13 @@ func (s *Stmt) query(ctx context.Context, args []any) (*Rows, *binding, error) {
 		return nil, nil, err
 	}
 	prepared := b.prepared
-	if b.change != nil {
-		if prepared, err = s.session.db.Prepare(b.change.query); err != nil {
+	if sel := b.finds(); sel != nil {
+		if prepared, err = s.session.db.Prepare(sel); err != nil {
 			return nil, b, b.binder.planError(err, s.start)
 		}
+	}
+	if prepared == nil { // EXPLAIN of what finds nothing
+		return nil, b, ErrNoResult
 	}
 	rows, err := prepared.Query(ctx, s.session.reader(), values...)
 	if err != nil {
@@ -191,6 +194,17 @@ func (s *Stmt) query(ctx context.Context, args []any) (*Rows, *binding, error) {
 		err = out.explain(e.Run)
 	}
 	return out, b, err
+}
+
+// finds returns the query of a statement that changes what it finds, or inserts it; or nil.
+func (b *binding) finds() *plan.Select {
+	switch {
+	case b.change != nil:
+		return b.change.query
+	case b.insert != nil:
+		return b.insert.query
+	}
+	return nil
 }
 
 // columns describes the result of a query.
@@ -215,7 +229,20 @@ func (sc *scope) notNull(e expr.Expr) bool {
 	return t != nil && !outer && !t.Columns[c.Ordinal].Nullable
 }
 
-// Explain returns the plan of a SELECT, UPDATE or DELETE, without running it.
+// Expected returns how many items of the store, rows and index entries, a SELECT, UPDATE, DELETE or
+// INSERT of a query is expected to read, and how many an INSERT is to write after that.
+func (s *Stmt) Expected(ctx context.Context, args ...any) (reads, writes float64, err error) {
+	e, err := s.Explain(ctx, args...)
+	if err != nil {
+		return 0, 0, err
+	}
+	if b, err := s.bound(); err == nil && b.insert != nil {
+		writes = e.Rows * float64(1+len(b.insert.table.Indexes))
+	}
+	return e.Reads, writes, nil
+}
+
+// Explain returns the plan of a SELECT, UPDATE, DELETE or INSERT of a query, without running it.
 func (s *Stmt) Explain(ctx context.Context, args ...any) (*plan.Explanation, error) {
 	e := &Stmt{session: s.session, text: s.text, start: s.start, end: s.end, past: s.past}
 	e.tree = &syntax.Explain{Statement: s.tree}

@@ -244,6 +244,9 @@ func (f *Follower) Start(view *wal.Log) {
 	})
 }
 
+// Log returns the view of the log that Start was given.
+func (f *Follower) Log() *wal.Log { return f.view }
+
 // Refresh takes over what was committed before.
 func (f *Follower) Refresh() error { return f.refresh(0) }
 

@@ -40,7 +40,7 @@ func (it *Iteration) Block(b *Block) bool {
 		if it.at == len(it.rows) && it.plain() {
 			if it.source.Entries(&it.entries) {
 				b.Plain, b.Rows = &it.entries, nil
-				it.sinceOK += len(it.entries.Values)
+				it.sinceOK += len(it.entries.Values) - 1 // pause counts one
 				it.err = it.pause()
 				return it.err == nil
 			}
@@ -54,7 +54,7 @@ func (it *Iteration) Block(b *Block) bool {
 		}
 		rows := it.rows[it.at:]
 		it.at = len(it.rows)
-		it.sinceOK += len(rows)
+		it.sinceOK += len(rows) - 1
 		if it.err = it.pause(); it.err != nil {
 			return false
 		}

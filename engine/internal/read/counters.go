@@ -10,6 +10,7 @@ import (
 // counters are about reads. They grow for ever.
 type counters struct {
 	gets, queries, scans atomic.Uint64
+	scanned              atomic.Uint64       // entries of queries and scans
 	times                histogram.Histogram // of lookups of one key
 	timed                atomic.Uint64       // how many of them are in times
 	hot                  hotReads
@@ -60,12 +61,13 @@ func (c *counters) group(l *lookups) {
 
 // Metrics are figures about reads since New.
 type Metrics struct {
-	Gets, Queries, Scans uint64
-	Times                histogram.Snapshot // of one lookup of a key in 32
+	Gets, Queries, Scans, Scanned uint64
+	Times                         histogram.Snapshot // of one lookup of a key in 32
 }
 
 // Metrics returns the present figures.
 func (s *State) Metrics() Metrics {
 	c := &s.counters
-	return Metrics{c.gets.Load(), c.queries.Load(), c.scans.Load(), c.times.Snapshot()}
+	return Metrics{c.gets.Load(), c.queries.Load(), c.scans.Load(), c.scanned.Load(),
+		c.times.Snapshot()}
 }

@@ -46,7 +46,7 @@ type Iteration struct {
 	items   int64       // so far
 	limit   int         // 0 for none
 	left    int         // items until the limit, negative for none
-	sinceOK int         // entries since the context was checked
+	sinceOK int         // entries since the context was checked, which are not counted yet
 	// mayHold, if not nil, reports whether a zone may have what the caller wants.
 	mayHold func(zone.Columns) bool
 	blocks  *zone.BlockCounts
@@ -123,11 +123,12 @@ func (it *Iteration) release() {
 	if it.sampling != nil {
 		it.sampling.close()
 	}
+	it.count()
 	it.state.snaps.release(&it.node)
 	it.Item, it.Weight = Item{}, 0
 	it.state, it.reader, it.ctx = nil, Reader{}, nil
 	it.source, it.rows, it.at, it.err = nil, nil, 0, nil
-	it.nowMs, it.from, it.items, it.sinceOK = 0, 0, 0, 0
+	it.nowMs, it.from, it.items = 0, 0, 0
 	it.bounds, it.mayHold, it.blocks, it.keysOnly = stripe.Bounds{}, nil, nil, false
 	if it.stripes != nil {
 		it.stripes, it.span = nil, base.Span{}
@@ -357,11 +358,19 @@ func (it *Iteration) pause() error {
 	if it.sinceOK++; it.sinceOK < checkEvery {
 		return nil
 	}
-	it.sinceOK = 0
+	it.count()
 	if it.ctx.Err() != nil {
 		return context.Cause(it.ctx)
 	}
 	return nil
+}
+
+// count counts the entries since it was last called.
+func (it *Iteration) count() {
+	if it.sinceOK > 0 {
+		it.state.counters.scanned.Add(uint64(it.sinceOK))
+		it.sinceOK = 0
+	}
 }
 
 // expired reports whether a value has expired.

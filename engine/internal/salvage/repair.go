@@ -9,6 +9,7 @@ package salvage
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
@@ -25,6 +26,8 @@ type Options struct {
 	FilterBits int
 	Codec      sst.Codec
 	NowMs      int64 // items that have expired by then are left out
+	// Progress is called now and then with how many of the Bytes are done.
+	Progress func(done int64)
 }
 
 // Repair is the state of one repair.
@@ -55,6 +58,7 @@ type Repair struct {
 	to   vfs.FS
 	dest string
 	opts Options
+	done int64 // of Bytes
 }
 
 // Survey finds out which database is in src, a directory of in, and which files belong to it.
@@ -71,6 +75,22 @@ func (r *Repair) Settings() []byte {
 		return nil
 	}
 	return r.state.Settings
+}
+
+// Bytes returns the size of the files that Write reads.
+func (r *Repair) Bytes() (sum int64) {
+	for i := range r.files {
+		sum += r.sizeOf(&r.files[i])
+	}
+	return sum
+}
+
+func (r *Repair) sizeOf(f *salvageFile) int64 {
+	info, err := r.in.Stat(filepath.Join(r.src, f.name))
+	if err != nil { // it will be reported when it is read
+		return 0
+	}
+	return info.SizeBytes
 }
 
 // Write makes a database of what has been found in dest, an empty directory of to. After an

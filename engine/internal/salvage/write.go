@@ -51,8 +51,10 @@ func (r *Repair) writeStripe(ctx context.Context, id base.StripeID, files []salv
 	var sources []cursor.Source
 	var ranges []base.RangeTombstone
 	var filed base.SeqNum
+	var bytes, entries int64
 	for i := range files {
 		f := &files[i]
+		bytes += r.sizeOf(f)
 		in, err := sst.Salvage(r.in, filepath.Join(r.src, f.name), f.id, f.known)
 		if vfs.Unreadable(err) {
 			r.lose(Loss{File: f.name, Offset: -1, What: "file", Stripe: int(id), Err: err})
@@ -63,6 +65,7 @@ func (r *Repair) writeStripe(ctx context.Context, id base.StripeID, files []salv
 		}
 		defer func() { err = errors.Join(err, in.Close()) }()
 		r.Report.Files++
+		entries += int64(in.Entries)
 		r.Report.Entries += in.Entries + uint64(len(in.Ranges))
 		r.lastSeq, r.lastFiled = max(r.lastSeq, in.MaxSeq), max(r.lastFiled, in.MaxSeq)
 		filed = max(filed, in.MaxSeq)
@@ -93,14 +96,18 @@ func (r *Repair) writeStripe(ctx context.Context, id base.StripeID, files []salv
 	})
 	w := runWriter{r: r, stripe: id}
 	defer func() { err = errors.Join(err, w.abandon()) }()
-	for n := 0; m.Next(); n++ {
-		if n%checkEvery == 0 && ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+	for n := int64(0); m.Next(); n++ {
+		if n%checkEvery == 0 {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			r.opts.Progress(r.done + min(bytes, bytes*n/max(entries, 1)))
 		}
 		if err := w.add(m.Entry()); err != nil {
 			return nil, err
 		}
 	}
+	r.done += bytes
 	if err := errors.Join(m.Err(), w.finish()); err != nil || len(w.metas) == 0 {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ read from SRC. Items that were put by key are not copied: see export.`,
 			return a.WithTables(cmd.Context(), args[1], cli.Create, func(dest *cli.Tables) error {
 				err := copyAll(cmd.Context(), a, src, dest, names)
 				if e := local.Engine(dest.DB); e != nil {
-					err = errors.Join(err, e.Sync(context.WithoutCancel(cmd.Context())))
+					err = errors.Join(err, e.Sync(cmd.Context()))
 				}
 				return err
 			})

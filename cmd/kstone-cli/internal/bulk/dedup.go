@@ -119,7 +119,7 @@ func dedup(ctx context.Context, a *cli.App, d *cli.Database, f *ImportFlags, ins
 	if insert {
 		dd.before = d.Metrics().LastVersion
 		err = dd.Run(ctx, in, dd.store)
-		err = errors.Join(err, d.Sync(context.WithoutCancel(ctx)))
+		err = errors.Join(err, d.Sync(ctx))
 	} else {
 		err = dd.compare(ctx, in)
 	}

@@ -31,7 +31,7 @@ func (im *importer) run(ctx context.Context, in io.Reader) error {
 		store = im.insert
 	}
 	err := im.Intake.Run(ctx, in, store)
-	return errors.Join(err, im.DB.Sync(context.WithoutCancel(ctx)))
+	return errors.Join(err, im.DB.Sync(ctx))
 }
 
 const unsynced = engine.Process

@@ -81,7 +81,7 @@ func importTable(ctx context.Context, a *cli.App, t *cli.Tables, f *ImportFlags,
 		_, err = t.Analyze(ctx, found.Name(), &table.AnalyzeOptions{SampleRows: importSample})
 	}
 	if e := local.Engine(t.DB); e != nil {
-		err = errors.Join(err, e.Sync(context.WithoutCancel(ctx)))
+		err = errors.Join(err, e.Sync(ctx))
 	}
 	err = imported(a, &im.Intake, &im.sum, err)
 	if fresh && im.rejected > 0 {

@@ -29,6 +29,9 @@ type App struct {
 	Color                 bool
 	Width                 int
 
+	// Context ends when the user stops the program; nil: never.
+	Context context.Context //nolint:containedctx // of the program
+
 	// Values of flags that several commands have.
 	Durability string
 	Input      string
@@ -81,6 +84,7 @@ func (a *App) Report(err error) {
 		return
 	}
 	text, hint := message(err)
+	text, hint = Shown(text), Shown(hint)
 	if a.Open != nil {
 		hint = strings.ReplaceAll(hint, Program+" help", ".help")
 	}
@@ -212,7 +216,7 @@ func (a *App) OpenDB(path string, m Mode, o *engine.Options) (*Database, error) 
 	o.ReadOnly, o.MustExist, o.Durability = m == ReadOnly, m != Create, a.Level()
 	start := time.Now()
 	var err error
-	d.DB, err = engine.Open(path, o)
+	d.DB, err = a.open(path, o)
 	a.opened += time.Since(start)
 	if err != nil {
 		return nil, err
@@ -221,6 +225,32 @@ func (a *App) OpenDB(path string, m Mode, o *engine.Options) (*Database, error) 
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// open opens a database, unless the program ends. Why it does not wait then: reading the log again
+// may take seconds, and a database that was being opened is as it was.
+func (a *App) open(path string, o *engine.Options) (db *engine.DB, err error) {
+	done := make(chan func(), 1)
+	go func() {
+		opened, failed := engine.Open(path, o)
+		done <- func() { db, err = opened, failed }
+	}()
+	ctx := a.untilStopped()
+	select {
+	case set := <-done:
+		set()
+		return db, err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// untilStopped returns Context, or one that does not end.
+func (a *App) untilStopped() context.Context {
+	if a.Context == nil {
+		return context.Background()
+	}
+	return a.Context
 }
 
 // LoadSchema reads the layout of the keys again.

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
@@ -27,6 +28,25 @@ func TestPackagesAreNotNamed(t *testing.T) {
 	} {
 		if got := PlainText(c.err); got != c.want {
 			t.Errorf("%q is shown as %q, want %q", c.err, got, c.want)
+		}
+	}
+}
+
+// No message shows the password of a URL, whatever it is about.
+func TestMessagesHidePasswords(t *testing.T) {
+	const url = "postgres://h/n?user=me&password="
+	for text, want := range map[string]string{
+		"no keys postgres://me:s3cret@db/name":     "no keys postgres://me:xxxxx@db/name",
+		`parse "etcd://me:s3/c@r%zz@h:1,h:2/n": x`: `parse "etcd://me:xxxxx@h:1,h:2/n": x`,
+		"tikv://me:1234@h:2379/n":                  "tikv://me:xxxxx@h:2379/n",
+		url + "s3cret&x=1":                         url + "xxxxx&x=1",
+		"postgres://me@h:5432/n?a=b@c of me@h":     "postgres://me@h:5432/n?a=b@c of me@h",
+		"http://127.0.0.1:8080/?token=x":           "http://127.0.0.1:8080/?token=x",
+	} {
+		var out strings.Builder
+		(&App{Err: &out}).Report(Usage("%s", text).WithHint("try %s", text))
+		if got := out.String(); got != fmt.Sprintf("kstone-cli: %s\n  try %s\n", want, want) {
+			t.Errorf("%s is shown as %s", text, got)
 		}
 	}
 }

@@ -17,6 +17,7 @@ type Work struct {
 	Total int64
 	Done  func() int64
 	Sized bool
+	since time.Time // when it has begun; zero: when it is shown
 }
 
 // Busy runs fn while a bar shows how far it is, at which rate, and how long it will take.
@@ -30,7 +31,11 @@ func (a *App) Follow(w Work) (stop func()) {
 	if w.Done == nil {
 		w.Total = -1
 	}
-	return meter.New(a.Err, a.ErrTTY, w.Total, w.Doing).Spin(w.Done, w.Sized)
+	m := meter.New(a.Err, a.ErrTTY, w.Total, w.Doing)
+	if !w.since.IsZero() {
+		m.Since(w.since)
+	}
+	return m.Spin(w.Done, w.Sized)
 }
 
 // Gauge returns a function that shows how many bytes are done, and one that takes the bar
@@ -92,6 +97,7 @@ func (a *App) Patient(work Work) (out io.Writer, done func()) {
 	if !a.ErrTTY {
 		return a.Out, func() {}
 	}
+	work.since = time.Now()
 	stop := make(chan func(), 1)
 	start := time.AfterFunc(patience, func() { stop <- a.Follow(work) })
 	w := &firstWrite{w: a.Out, first: func() {

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -46,7 +47,7 @@ func (a *App) openURL(name string) (*Database, error) {
 			"postgres://")
 	}
 	start := time.Now()
-	s, err := store.Open(context.Background(), name)
+	s, err := store.Open(a.untilStopped(), name)
 	a.opened += time.Since(start)
 	if err != nil {
 		return nil, err
@@ -67,12 +68,19 @@ func Destination(ctx context.Context, name string) (ship.Destination, error) {
 	return ship.OpenDestination(ctx, name)
 }
 
-// Shown returns the name of a database without a password.
-func Shown(name string) string {
-	if u, err := url.Parse(name); err == nil && IsURL(name) {
-		return u.Redacted()
+// secrets match the passwords of URLs in a text: those of users, up to the last @ of a word, also
+// where that is no valid URL, and those among the parameters. A port is none.
+var secrets = [...]*regexp.Regexp{
+	regexp.MustCompile(`(://[^\s:/?#@"']*:)(?:[^\s"'/]*[^\s"'/\d][^\s"']*|\d+)(@)`),
+	regexp.MustCompile(`(?i)([?&]password=)[^\s&"']+()`),
+}
+
+// Shown returns a text, the name of a database or an error, without the passwords of URLs.
+func Shown(text string) string {
+	for _, secret := range secrets {
+		text = secret.ReplaceAllString(text, "${1}xxxxx$2")
 	}
-	return name
+	return text
 }
 
 // ShortName returns the last part of a database's name, for prompts.

@@ -143,6 +143,54 @@ func (a *App) progress() (show func(table.Progress), done func()) {
 	return show, done
 }
 
+// Running is the work of a statement that reads or writes rows: items of the store, of as many as
+// the planner expects. What UPDATE and DELETE have found says how far they are, since they write at
+// the same time. A store on other machines counts none.
+func (t *Tables) Running(ctx context.Context, stmt *sql.Stmt, args []any) Work {
+	w := Work{Doing: "running", Total: -1}
+	e := local.Engine(t.DB)
+	if e == nil {
+		return w
+	}
+	reads, writes, err := stmt.Expected(ctx, args...)
+	if err == nil {
+		w.Total = max(int64(reads+writes), 1)
+	}
+	count := func() int64 {
+		m := e.Metrics()
+		if writes == 0 && !stmt.Returns() {
+			return int64(m.Scanned)
+		}
+		return int64(m.Scanned + m.Gets + m.Operations)
+	}
+	before := count()
+	w.Done = func() int64 { return count() - before }
+	return w
+}
+
+// Exec runs a statement that returns no rows. If ctx ends, the process does, unless it is a shell,
+// and Exec does not wait for the commit under way: it may take longer than a user waits, cannot be
+// taken back once it is in the log, and is whole or not there, as after a kill.
+func (t *Tables) Exec(ctx context.Context, a *App, stmt *sql.Stmt, args []any) (sql.Result,
+	error) {
+	if a.Open != nil || t.SQL.InTransaction() {
+		return stmt.Exec(ctx, args...)
+	}
+	var result sql.Result
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		result, err = stmt.Exec(ctx, args...)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return result, err
+	case <-ctx.Done():
+		return sql.Result{}, context.Cause(ctx)
+	}
+}
+
 // Find returns a table, or an error that names one that may be meant.
 func (t *Tables) Find(name string) (*table.Table, error) {
 	found, err := t.Table(name)

@@ -43,6 +43,7 @@ func runLine(ctx context.Context, a *cli.App, args []string) error {
 			a.Width = width
 		}
 	}
+	a.Context = ctx
 	root := Root(a)
 	root.SetArgs(args)
 	return a.Timed(func() error { return root.ExecuteContext(ctx) })

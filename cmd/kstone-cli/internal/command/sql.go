@@ -117,9 +117,9 @@ func runSQL(ctx context.Context, a *cli.App, t *cli.Tables, text string, params 
 	for _, stmt := range parts {
 		args, err := arguments(stmt, params)
 		if err == nil && stmt.Returns() {
-			err = showRows(ctx, a, stmt, args)
+			err = showRows(ctx, a, t, stmt, args)
 		} else if err == nil {
-			err = change(ctx, a, stmt, args)
+			err = change(ctx, a, t, stmt, args)
 		}
 		if errors.Is(err, sql.ErrArguments) && len(params) == 0 {
 			err = cli.Advise(err, paramsAdvice(stmt))
@@ -182,12 +182,12 @@ func paramsAdvice(stmt *sql.Stmt) string {
 }
 
 // showRows runs a query and writes its rows.
-func showRows(ctx context.Context, a *cli.App, stmt *sql.Stmt, args []any) error {
+func showRows(ctx context.Context, a *cli.App, t *cli.Tables, stmt *sql.Stmt, args []any) error {
 	o := a.Options(nil, false)
 	if !slices.Contains(present.RowFormats, o.Format) { // of the shell, about items
 		o.Format = present.Table
 	}
-	out, done := a.Patient(cli.Work{Doing: "running"})
+	out, done := a.Patient(t.Running(ctx, stmt, args))
 	defer done()
 	rows, err := stmt.Query(ctx, args...)
 	if err != nil {
@@ -205,13 +205,13 @@ func showRows(ctx context.Context, a *cli.App, stmt *sql.Stmt, args []any) error
 var rowVerbs = []string{"INSERT", "UPDATE", "DELETE"}
 
 // change runs a statement that returns no rows, and says on standard error what it did.
-func change(ctx context.Context, a *cli.App, stmt *sql.Stmt, args []any) error {
+func change(ctx context.Context, a *cli.App, t *cli.Tables, stmt *sql.Stmt, args []any) error {
 	done := func() {}
 	if parts, err := sql.Split(stmt.Text()); err == nil && slices.Contains(rowVerbs,
 		parts[0].Verb) { // others show their own progress
-		_, done = a.Patient(cli.Work{Doing: "running"})
+		_, done = a.Patient(t.Running(ctx, stmt, args))
 	}
-	result, err := stmt.Exec(ctx, args...)
+	result, err := t.Exec(ctx, a, stmt, args)
 	done()
 	if err != nil {
 		return err

@@ -215,6 +215,11 @@ func TestTerminal(t *testing.T) {
 	x.expect("values ('Pisa')")
 	x.send(ctrlC) // ends the search
 	x.expect("memory> ")
+
+	// Another Ctrl-R finds the statement before.
+	x.send(ctrlR + "towns" + ctrlR + enter)
+	x.expect("there is a row with the key")
+	x.prompt()
 	x.send("count this is dropped")
 	x.expect("dropped")
 	x.send(ctrlC)

@@ -38,12 +38,14 @@ func New(w io.Writer, shown bool, total int64, what string) *Meter {
 			progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
 			progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(20),
 			progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
-			progressbar.OptionSpinnerType(14), progressbar.OptionThrottle(redrawEvery),
-			progressbar.OptionUseANSICodes(true),
+			progressbar.OptionSpinnerType(14), progressbar.OptionUseANSICodes(true),
 		)
 	}
 	return m
 }
+
+// Since says that the work has begun earlier than the meter.
+func (m *Meter) Since(start time.Time) { m.start = start }
 
 // Reader returns r with its bytes counted.
 func (m *Meter) Reader(r io.Reader) io.Reader { return &counter{r, m} }
@@ -100,16 +102,17 @@ func (m *Meter) sized(done int64) string {
 	return fmt.Sprintf("%s %s (%s/s)", m.what, figure.Bytes(done), figure.Bytes(rate))
 }
 
-// draw draws the bar, with the time left.
+// draw draws the bar, with the time left. Why a full one is not shown: totals may be estimates, and
+// it would be gone.
 func (m *Meter) draw(text string, done int64) {
 	if m.total > 0 && done > 0 {
 		left := time.Duration(float64(time.Since(m.start)) * float64(max(m.total-done, 0)) /
 			float64(done))
 		text += ", " + figure.Duration(left.Round(time.Second)) + " left"
-		done = min(done, m.total)
+		done = min(done, m.total-1)
 	}
-	m.bar.Describe(text)
 	_ = m.bar.Set64(done)
+	m.bar.Describe(text)
 }
 
 // Note prints a line above the bar.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 )
@@ -47,4 +48,26 @@ func TestShown(t *testing.T) {
 			t.Errorf("total %d: %q is left", total, last)
 		}
 	}
+}
+
+// The rate and the time left are those since the work has begun, and a bar stays when more is done
+// than was expected.
+func TestEstimated(t *testing.T) {
+	var out bytes.Buffer
+	m := meter.New(&out, true, 1000, "reading")
+	m.Since(time.Now().Add(-time.Hour))
+	m.Set(500)
+	if text := out.String(); !strings.Contains(text, "reading 500 (0/s), 1h0m0s left") ||
+		!strings.Contains(text, "50%") {
+		t.Errorf("%q", text)
+	}
+	out.Reset()
+	beyond := meter.New(&out, true, 1000, "reading")
+	beyond.Set(5000)
+	if text := out.String(); !strings.Contains(text, "reading 5,000") ||
+		!strings.Contains(text, "0s left") || !strings.HasSuffix(text, "\x1b[0K") {
+		t.Errorf("%q", text)
+	}
+	m.Done()
+	beyond.Done()
 }

@@ -101,7 +101,7 @@ func (c *pairCopy) copy(ctx context.Context) error {
 	}
 	err := c.each(ctx, "copying", &c.read, c.write)
 	c.total = c.read.Rows()
-	return errors.Join(err, c.db.Sync(context.WithoutCancel(ctx)))
+	return errors.Join(err, c.db.Sync(ctx))
 }
 
 // each reads the pairs in groups, with the keys that they get.

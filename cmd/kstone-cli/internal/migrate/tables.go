@@ -57,7 +57,7 @@ func migrateTables(ctx context.Context, a *cli.App, f *flags, src Tables, to str
 			}
 		}
 		if e := local.Engine(dest.DB); e != nil {
-			if err := e.Sync(context.WithoutCancel(ctx)); err != nil {
+			if err := e.Sync(ctx); err != nil {
 				return err
 			}
 		}

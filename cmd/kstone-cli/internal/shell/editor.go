@@ -10,6 +10,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 	"github.com/reeflective/readline"
+	"github.com/reeflective/readline/inputrc"
 	"golang.org/x/term"
 )
 
@@ -53,6 +54,10 @@ func NewEditor(o EditorOptions) *Editor {
 	} {
 		_ = rl.Config.Set(name, value)
 	}
+	// In a search of the history Ctrl-R looks further back, and Ctrl-S forward again. Without these
+	// both would end it.
+	_ = rl.Config.Bind("isearch", inputrc.Unescape(`\C-r`), "menu-complete", false)
+	_ = rl.Config.Bind("isearch", inputrc.Unescape(`\C-s`), "menu-complete-backward", false)
 	externalEdit(rl)
 	rl.Prompt.Primary(func() string {
 		prompt := o.Prompt()

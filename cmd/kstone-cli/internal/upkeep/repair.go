@@ -34,13 +34,10 @@ verified. It has the settings of the damaged one, if its manifest can be read.`,
 				return err
 			}
 			start := time.Now()
-			var rep engine.RepairReport
-			work := cli.Work{Doing: "repairing", Total: sizeOf(src), Sized: true,
-				Done: func() int64 { return sizeOf(dest) }}
-			if err := a.Busy(work, func() (err error) {
-				rep, err = engine.Repair(cmd.Context(), src, dest, &o)
-				return err
-			}); err != nil {
+			progress, stop := a.Gauge("repairing")
+			rep, err := engine.Repair(cmd.Context(), src, dest, &o, progress)
+			stop()
+			if err != nil {
 				return err
 			}
 			return reportRepair(a, dest, rep, time.Since(start))
@@ -48,18 +45,6 @@ verified. It has the settings of the damaged one, if its manifest can be read.`,
 	}
 	a.SetFlag(cmd)
 	return cmd
-}
-
-// sizeOf returns how many bytes the files of a directory have, as far as they can be seen. The new
-// database of a repair gets about as large as the old one.
-func sizeOf(dir string) (n int64) {
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-			n += info.Size()
-		}
-	}
-	return n
 }
 
 func reportRepair(a *cli.App, dest string, rep engine.RepairReport, took time.Duration) error {

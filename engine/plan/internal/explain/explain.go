@@ -22,6 +22,8 @@ type Explanation struct {
 	Attributes []Attribute `json:"attributes,omitempty"`
 	Rows       float64     `json:"rows"` // expected
 	Cost       float64     `json:"cost"` // expected, nanoseconds, with the steps below
+	// Reads is how many items are expected to be read from the store, with the steps below.
+	Reads float64 `json:"reads"`
 	// Actual is what an execution has counted, nil of a plan that was not run.
 	Actual   *operator.Actual `json:"actual,omitempty"`
 	Children []*Explanation   `json:"children,omitempty"`
@@ -47,13 +49,36 @@ func Node(n operator.Node, d *operator.Divisions, analyze bool) *Explanation {
 	for _, c := range n.Children() {
 		e.Children = append(e.Children, Node(c, d, analyze))
 	}
+	e.Reads = reads(n, e.Children)
 	return e
+}
+
+// reads returns Explanation.Reads of a step.
+func reads(n operator.Node, below []*Explanation) (sum float64) {
+	for _, c := range below {
+		sum += c.Reads
+	}
+	switch n := n.(type) {
+	case *operator.Access:
+		return n.Reads
+	case *operator.Fetch:
+		return sum + below[0].Rows
+	case *operator.Fallback: // the second one seldom runs
+		return below[0].Reads
+	case *operator.Join:
+		if n.Method == operator.JoinLookup {
+			return below[0].Reads + below[0].Rows*below[1].Reads
+		}
+	case *operator.Limit: // as little of what is below as it takes of its time
+		return sum * min(1, n.Expected.Cost/max(below[0].Cost, 1))
+	}
+	return sum
 }
 
 // Value describes a subquery whose value is a parameter.
 func Value(sub *Explanation, kind string, param int) *Explanation {
 	return &Explanation{
-		Operator: "subquery " + kind, Rows: sub.Rows, Cost: sub.Cost,
+		Operator: "subquery " + kind, Rows: sub.Rows, Cost: sub.Cost, Reads: sub.Reads,
 		Attributes: []Attribute{{Name: "value", Value: "$" + strconv.Itoa(param+1)}},
 		Children:   []*Explanation{sub},
 	}

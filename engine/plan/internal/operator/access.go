@@ -74,6 +74,8 @@ type Access struct {
 	Probe *Probe
 	// FullScan says that the whole table or index is read.
 	FullScan bool
+	// Reads is how many entries and rows are expected to be read, of a Probe for each left row.
+	Reads float64
 	// Deferred says that streams are not known yet, because a subquery has not run:
 	// see [Plan.Resolve].
 	Deferred bool
