@@ -17,6 +17,7 @@ import (
 	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 const (
@@ -61,12 +62,7 @@ func open(t *testing.T, o console.Options) *server {
 
 func sqlName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-func ok(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var ok = testutil.OK
 
 func (s *server) exec(text string, args ...any) {
 	s.t.Helper()

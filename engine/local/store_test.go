@@ -20,12 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var ctx = context.Background()
 
-func ok(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var ok = testutil.OK
 
 func open(t testing.TB) *engine.DB {
 	t.Helper()

@@ -23,19 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var ctx = context.Background()
 
-func ok(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantIs(t testing.TB, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Fatalf("error is %v, want one that matches %q", err, target)
-	}
-}
+var ok, wantIs = testutil.OK, testutil.WantIs
 
 // small makes flushes and segments frequent.
 var small = engine.Options{

@@ -32,19 +32,7 @@ func TestMain(m *testing.M) {
 
 var ctx = context.Background()
 
-func ok(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantIs(t testing.TB, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Fatalf("error is %v, want one that matches %q", err, target)
-	}
-}
+var ok, wantIs = testutil.OK, testutil.WantIs
 
 // open opens a destination by its URL.
 func open(t testing.TB, url string) ship.Destination {

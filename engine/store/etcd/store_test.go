@@ -16,12 +16,7 @@ import (
 
 var ctx = context.Background()
 
-func ok(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var ok = testutil.OK
 
 func wantIs(t testing.TB, err, target error) {
 	t.Helper()

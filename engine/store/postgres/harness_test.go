@@ -12,6 +12,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/store/postgres"
 	"github.com/kstonedb/kstone/engine/store/postgres/postgrestest"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 func TestMain(m *testing.M) {
@@ -40,9 +41,4 @@ func open(t testing.TB, options string) *postgres.Store {
 	return s
 }
 
-func ok(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var ok = testutil.OK

@@ -21,12 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var ctx = context.Background()
 
-func ok(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var ok = testutil.OK
 
 // A store made of pages, views and batches passes all checks, in whatever pages it answers.
 func TestStore(t *testing.T) {

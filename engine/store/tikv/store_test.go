@@ -25,12 +25,7 @@ func TestMain(m *testing.M) {
 
 var ctx = context.Background()
 
-func ok(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var ok = testutil.OK
 
 // start starts a cluster of three stores.
 func start(t testing.TB) *tikvtest.Cluster {
