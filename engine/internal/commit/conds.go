@@ -133,6 +133,23 @@ func (b *Batch) condition(c *cond) Condition {
 	return Condition{Kind: c.kind, Value: b.keys[c.value:c.vEnd], Version: c.version}
 }
 
+// holds reports whether a key with a live version, or without one, satisfies its condition.
+func (b *Batch) holds(c *cond, exists bool, seq base.SeqNum, value []byte) bool {
+	if c.kind == CondAbsent {
+		return !exists
+	}
+	of := b.condition(c)
+	return of.Holds(exists, seq, value)
+}
+
+// unmet makes a condition the one that does not hold. Why in place: the error would be made
+// elsewhere and copied.
+func (b *Batch) unmet(c *cond, exists bool, seq base.SeqNum) *UnmetError {
+	u := &b.conds.unmet
+	u.Key, u.Op, u.Exists, u.Seq = b.keys[c.key:c.keyEnd:c.keyEnd], c.op, exists, seq
+	return u
+}
+
 // check looks the keys of the conditions up and reports the first condition that does not hold.
 // Requires: their stripes are locked.
 func (b *Batch) check(ctx context.Context, s *read.State) error {
@@ -147,10 +164,8 @@ func (b *Batch) check(ctx context.Context, s *read.State) error {
 		if err != nil {
 			return err
 		}
-		if cond := b.condition(c); !cond.Holds(exists, e.Seq, e.Value) {
-			u := &b.conds.unmet // set in place: it would be made elsewhere and copied
-			u.Key, u.Op, u.Exists, u.Seq = e.Key, c.op, exists, e.Seq
-			return u
+		if !b.holds(c, exists, e.Seq, e.Value) {
+			return b.unmet(c, exists, e.Seq)
 		}
 	}
 	return nil
@@ -170,10 +185,9 @@ func (b *Batch) checkTogether(ctx context.Context, s *read.State) error {
 			if n > first {
 				continue
 			}
-			c := &list[n]
-			if cond := b.condition(c); !cond.Holds(exists, f.Seq, f.Value) {
+			if c := &list[n]; !b.holds(c, exists, f.Seq, f.Value) {
 				first = n
-				b.conds.unmet = UnmetError{b.keys[c.key:c.keyEnd], c.op, exists, f.Seq}
+				_ = b.unmet(c, exists, f.Seq)
 			}
 		}
 	})
