@@ -65,8 +65,8 @@ var storeBugs = []bug{
 	{
 		"a snapshot of etcd stays: it reads at the newest revision",
 		[]edit{{
-			"engine/store/etcd/store.go", "return &view{s: s, rev: rev} })",
-			"return &view{s: s, rev: 0 * rev} })",
+			"engine/store/etcd/store.go", "return &view{s: s, rev: rev}, s.check()",
+			"return &view{s: s, rev: 0 * rev}, s.check()",
 		}},
 		etcdModule, "TestStore",
 	},

@@ -316,7 +316,8 @@ var bugs = []bug{
 			{
 				"engine/internal/commit/pipeline.go",
 				"	locks.Each(func(id uint8) { p.env.Stripes[id].Lock() })\n",
-				"	if checked {\n		if err := b.check(p.env.Reads); err != nil {\n" +
+				"	if checks := b.hasConds(); checks {\n" +
+					"		if err := b.check(ctx, p.env.Reads); err != nil {\n" +
 					"			return err\n		}\n	}\n" +
 					"	locks.Each(func(id uint8) { p.env.Stripes[id].Lock() })\n",
 			},
@@ -415,7 +416,7 @@ var bugs = []bug{
 		"batches with conditions are atomic: the conditions are not checked",
 		[]edit{{
 			"engine/internal/commit/pipeline.go",
-			"		if err := b.check(p.env.Reads); err != nil {",
+			"		if err := b.check(ctx, p.env.Reads); err != nil {",
 			"		" + noError,
 		}},
 		"./engine", "TestBatchConditions",
@@ -740,5 +741,10 @@ var bugs = []bug{
 			},
 		},
 		"./engine/console", "TestHostileText",
+	},
+	{
+		"a query with AS OF reads its moment: it reads the present",
+		[]edit{{"engine/sql/asof.go", "session: Open(then),", "session: s.session,"}},
+		"./engine/sql", "TestAsOf",
 	},
 }
