@@ -28,11 +28,8 @@ type options struct {
 
 func parseURL(s string) (*options, error) {
 	u, err := url.Parse(s)
-	if err != nil {
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return nil, invalid("the URL is not postgres://USER:PASSWORD@HOST:PORT/DATABASE?OPTIONS")
-	}
-	if u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return nil, invalid("%s is not postgres://…", u.Redacted())
 	}
 	o := &options{table: pgx.Identifier{"kstone"}, timeout: DefaultTimeout}
 	query := u.Query()

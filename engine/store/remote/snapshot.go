@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/store"
@@ -33,19 +32,4 @@ func NewSnapshot(kind string, r Reader, view func() (View, error)) *Snapshot {
 func (s *Snapshot) Close() error {
 	s.closed.Store(true)
 	return nil
-}
-
-// ParseURL reads kind://HOST:PORT,.../NAME and parameters. Errors do not have its password.
-func ParseURL(kind, s string) (*url.URL, error) {
-	u, err := url.Parse(s)
-	if err != nil {
-		if e, ok := err.(*url.Error); ok { //nolint:errorlint // it is that of Parse
-			err = e.Err
-		}
-		return nil, fmt.Errorf("%w: each address is HOST:PORT", err)
-	}
-	if u.Scheme != kind || u.Host == "" {
-		return nil, fmt.Errorf("%q is not %s://HOST:PORT,.../NAME", u.Redacted(), kind)
-	}
-	return u, nil
 }
