@@ -333,7 +333,7 @@ func (s *sink) put(it store.Item) bool {
 // index is put for an entry of the index.
 func (s *sink) index(it *store.Item) bool {
 	a := s.counts
-	if a.Keys++; a.Keys%checkEvery == 0 {
+	if a.Keys++; a.Keys%checkEvery == 0 || s.single {
 		if err := s.meter.check(0); err != nil {
 			s.fail(err)
 		}

@@ -46,7 +46,7 @@ func (a *access) skip(st *plan.Stream, put func(store.Item) (taken, more bool)) 
 	fields, offset := a.skipFields(st)
 	for _, rg := range st.Ranges {
 		for {
-			if err := check(a.ctx); err != nil {
+			if err := first(check(a.ctx), a.meter.check(0)); err != nil {
 				return err
 			}
 			prefix, err := a.firstPrefix(st, rg, fields, offset)

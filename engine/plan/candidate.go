@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -121,7 +122,11 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 	if all, err = q.refuse(r, e, all); err != nil {
 		return nil, err
 	}
-	all = prune(all)
+	wanted := -1.0
+	if len(q.rels) == 1 {
+		wanted = float64(q.constantCount(q.limit, -1))
+	}
+	all = prune(all, wanted)
 	for _, c := range all {
 		if c.path != nil {
 			c.path.settle()
@@ -301,21 +306,44 @@ func (q *query) refusesFullScan() bool {
 	return false
 }
 
-// prune keeps the cheapest candidate, and those with an order that no cheaper one has.
-func prune(all []candidate) []candidate {
+// prune keeps the cheapest candidate, that with the cheapest first rows, if so many are wanted
+// (negative: all), and those with an order that no cheaper one has: of skip scans that may cost
+// more, and of all others.
+func prune(all []candidate, wanted float64) []candidate {
 	slices.SortStableFunc(all, func(a, b candidate) int { return compareCost(a.cost(), b.cost()) })
 	kept := all[:0:0]
 	for _, c := range all {
-		have := len(c.order) == 0 && len(kept) > 0 && !c.bucketed()
+		have := false
 		for _, k := range kept {
-			have = have || slices.Equal(k.order, c.order) && k.bucketed() == c.bucketed() &&
-				k.node.Estimate().Startup <= c.node.Estimate().Startup
+			have = have || k.doubtful() == c.doubtful() && (len(c.order) == 0 && !c.bucketed() ||
+				slices.Equal(k.order, c.order) && k.bucketed() == c.bucketed() &&
+					k.node.Estimate().Startup <= c.node.Estimate().Startup)
 		}
 		if !have {
 			kept = append(kept, c)
 		}
 	}
+	if wanted < 0 || len(all) == 0 {
+		return kept
+	}
+	first := func(c candidate) float64 {
+		if c.path != nil && c.path.skip != nil {
+			return math.Inf(1) // they may be of its last groups
+		}
+		return c.node.Estimate().FirstRows(wanted)
+	}
+	soonest := slices.MinFunc(all, func(a, b candidate) int {
+		return compareCost(first(a), first(b))
+	})
+	if !slices.ContainsFunc(kept, func(k candidate) bool { return k.node == soonest.node }) {
+		kept = append(kept, soonest)
+	}
 	return kept
+}
+
+// doubtful reports whether a skip scan may cost more than is expected.
+func (c *candidate) doubtful() bool {
+	return c.path != nil && c.path.skip != nil && c.path.whole > c.path.estimate.Cost
 }
 
 // bucketed says whether groups could be made bucket by bucket.

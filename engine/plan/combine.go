@@ -11,9 +11,13 @@ import (
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
-// minGain is how many times cheaper an intersection has to be than the best single index:
-// its estimate rests on two guesses.
-const minGain = 2
+// minGain is how many times cheaper an intersection has to be than the best single index: its
+// estimate rests on two guesses. countedGain is that where both are counted: at worst all rows of
+// one index are fetched, and the entries of the other one were read for nothing.
+const (
+	minGain     = 2
+	countedGain = 1.3
+)
 
 // unions returns a candidate for each OR whose terms different indexes can serve: the row
 // keys that each of them finds, each once, and then the rows. It leaves out what costs at least
@@ -175,7 +179,11 @@ func (q *query) intersections(r *relation, e *estimate.Estimator, paths []*path)
 	}
 	// Both find at least the rows that are wanted, and these are fetched.
 	rows := estimate.Clamp(e.Rows() * e.Selectivity(r.pred))
-	if len(bounded) < 2 || rows*q.costs().Fetch*minGain > least {
+	gain := float64(minGain)
+	if e.Counts() {
+		gain = countedGain
+	}
+	if len(bounded) < 2 || rows*q.costs().Fetch*gain > least {
 		return nil
 	}
 	var best Node
@@ -187,7 +195,7 @@ func (q *query) intersections(r *relation, e *estimate.Estimator, paths []*path)
 			}
 		}
 	}
-	if best == nil || best.Estimate().Cost*minGain > least {
+	if best == nil || best.Estimate().Cost*gain > least {
 		return nil
 	}
 	return []candidate{{node: best, set: 1 << r.source}}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -23,12 +24,26 @@ const (
 	doubtFactor = 3       // of what a join was expected to cost
 )
 
+// triedShare is the share of what a plan costs for which another one is tried before it if nothing
+// is known, and doubtedShare that for one that is expected to cost up to doubtedCost times as much.
+// leastTried is what the plan costs at least, in nanoseconds.
+const (
+	triedShare   = 0.25
+	doubtedShare = 0.5
+	doubtedCost  = 1.5
+	leastTried   = 500_000
+)
+
 // bounded returns a plan that may turn out to be dear, because rows may be rarer than was expected,
-// with the plan that costs least whatever there is.
-func (q *query) bounded(best Node, all []Node) Node {
-	wanted := q.constantCount(q.limit, -1) + q.constantCount(q.offset, 0)
-	single := q.grouped && len(q.groups) == 0
-	if (q.limit == nil || wanted > maxFallback) && !single || q.repeated() {
+// or values more, with the plan that costs least whatever there is. skips says that there are skip
+// scans among all.
+func (q *query) bounded(best Node, all []Node, skips bool) Node {
+	rows := best.Estimate().Rows
+	ends := q.limit != nil || q.grouped && len(q.groups) == 0
+	if q.limit != nil {
+		rows = float64(q.constantCount(q.limit, -1) + q.constantCount(q.offset, 0))
+	}
+	if q.repeated() || len(all) == 1 || !ends && !skips {
 		return best
 	}
 	safe := slices.MinFunc(all, func(a, b Node) int {
@@ -36,10 +51,12 @@ func (q *query) bounded(best Node, all []Node) Node {
 	})
 	least := wholeCost(safe)
 	risky := func(n Node) bool { return wholeCost(n) >= riskyFactor*least+riskyCost }
-	if risky(best) {
+	switch {
+	case rows <= maxFallback && risky(best):
 		return q.fallback(best, safe, least)
-	}
-	if len(q.rels) == 1 {
+	case len(q.rels) == 1:
+		return q.tried(best, all)
+	case !ends || rows > maxFallback:
 		return best
 	}
 	// How many rows a join has is not known well, so one that reads all of them is left, when it
@@ -55,6 +72,55 @@ func (q *query) bounded(best Node, all []Node) Node {
 	}
 	after := doubtFactor*best.Estimate().Cost + riskyCost // all of it is at most three times best
 	return q.fallback(best, q.fallback(early, safe, after), after)
+}
+
+// tried returns a plan with another one before it that is expected to cost more, but may end far
+// earlier: rows and values are what is assumed of a table of which nothing is known, or it skips
+// to rows that may come sooner in their groups.
+func (q *query) tried(best Node, all []Node) Node {
+	r := q.rels[0]
+	cost := best.Estimate().Cost
+	if r.table == nil || wholeCost(best) > cost || cost < leastTried {
+		return best
+	}
+	e := newEstimator(r, &q.scope.opt)
+	share, most := triedShare, math.Inf(1)
+	if e.Known() {
+		share, most = doubtedShare, doubtedCost*cost
+	} else if !e.Counts() {
+		return best
+	}
+	var early Node
+	for _, n := range all {
+		skips, toRanges := skipping(n)
+		if wholeCost(n) <= n.Estimate().Cost || toRanges || e.Known() && !skips ||
+			!slices.Equal(n.Layout(), best.Layout()) {
+			continue
+		}
+		if c := n.Estimate().Cost; c <= most {
+			early, most = n, c
+		}
+	}
+	if early == nil {
+		return best
+	}
+	n := q.fallback(early, best, share*cost).(*fallback)
+	n.Expected = best.Estimate()
+	n.Expected.Cost += n.Bound.Cost
+	return n
+}
+
+// skipping reports whether a plan skips over values, and whether it reads ranges of each of them,
+// which costs little only if there are few of both.
+func skipping(n Node) (skips, toRanges bool) {
+	if a, ok := n.(*access); ok && a.path.skip != nil {
+		return true, a.path.skip.template != nil
+	}
+	for _, c := range n.Children() {
+		s, t := skipping(c)
+		skips, toRanges = skips || s, toRanges || t
+	}
+	return skips, toRanges
 }
 
 // fallback returns a plan that has another one after a cost.

@@ -7,6 +7,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
+	"github.com/kstonedb/kstone/engine/schema"
 )
 
 // plan chooses the cheapest tree for the query. Every way to join the relations is carried
@@ -31,8 +32,9 @@ func (q *query) plan() (Node, error) {
 	}
 	found = append(found, short...)
 	var best Node
-	all := make([]Node, len(found))
+	all, skips := make([]Node, len(found)), false
 	for i, c := range found {
+		skips = skips || c.path != nil && c.path.skip != nil
 		n, err := q.finish(c, gates)
 		if err != nil {
 			return nil, err
@@ -41,7 +43,7 @@ func (q *query) plan() (Node, error) {
 			best = n
 		}
 	}
-	return q.bounded(best, all), nil
+	return q.bounded(best, all, skips), nil
 }
 
 // wants returns the orders that the steps above the joins could use, of columns of one
@@ -331,7 +333,7 @@ func (f *finisher) groupMode() GroupMode {
 			return GroupPerBucket
 		}
 	}
-	var constants map[int]bool
+	var constants schema.ColumnSet
 	if r := q.relationOf(source); r != nil && r.kind == Inner {
 		constants = r.constants()
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
+	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -317,7 +318,7 @@ func (q *query) termsFor(c candidate, r *relation, sides []expr.Expr) (j joinTer
 type joinFacts struct {
 	estimator *estimate.Estimator
 	rows      float64 // that satisfy the relation's own terms
-	constants map[int]bool
+	constants schema.ColumnSet
 	where     []*term // terms of WHERE about the relation and others
 	on        []term
 	ways      []way

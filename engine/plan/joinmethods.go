@@ -124,13 +124,13 @@ func (q *query) valuesOf(x expr.Expr, c candidate) float64 {
 	}
 	if q.facts == nil { // after the joins
 		r := q.rels[column.Source]
-		if r.constants()[column.Ordinal] {
+		if c := r.constants(); c.Has(column.Ordinal) {
 			return 1
 		}
 		return max(1, min(c.rows(), newEstimator(r, &q.scope.opt).Values(column.Ordinal)))
 	}
 	facts := &q.facts[column.Source]
-	if facts.constants[column.Ordinal] {
+	if facts.constants.Has(column.Ordinal) {
 		return 1
 	}
 	return max(1, min(c.rows(), facts.estimator.Values(column.Ordinal)))
@@ -144,7 +144,7 @@ func (q *query) valuesOfRight(e *estimate.Estimator, x expr.Expr, r *relation,
 	switch {
 	case !ok:
 		return max(1, rows*estimate.DefaultDistinct)
-	case q.facts[r.source].constants[column.Ordinal]:
+	case q.facts[r.source].constants.Has(column.Ordinal):
 		return 1
 	}
 	return max(1, e.Values(column.Ordinal))
@@ -191,11 +191,18 @@ type option struct {
 // isDear reports whether a cost is not less than that of an option that is there.
 func isDear(cost, most float64) bool { return cost >= most && !math.IsInf(most, 1) }
 
+// leastLeft is how many left rows are expected at least: that there is none may be wrong.
+const leastLeft = 0.5
+
 func (q *query) hashJoin(c, in candidate, r *relation, j joinTerms, rows, most float64) option {
 	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
 	e := operator.Estimate{Rows: rows}
-	e.Startup = left.Startup + right.Cost + right.Rows*k.Hash
-	e.Cost = left.Cost + right.Cost + (left.Rows+right.Rows)*k.Hash + rows*k.Key
+	built := right.Cost + right.Rows*k.Hash
+	if right.Cost > left.Cost && r.kind != Full { // it is read when there is a left row
+		built *= min(1, max(leastLeft, left.Rows))
+	}
+	e.Startup = left.Startup + built
+	e.Cost = left.Cost + left.Rows*k.Hash + built + rows*k.Key
 	if isDear(e.Cost, most) {
 		return option{JoinHash, e, nil}
 	}
@@ -255,7 +262,7 @@ func (q *query) mergeJoin(c, in candidate, r *relation, j joinTerms, rows float6
 	constants := q.facts[r.source].constants
 	ok, reverse := satisfies(order, in.order, in.total,
 		func(operator.OrderColumn) bool { return false })
-	if !ok || reverse || len(constants) > 0 && len(in.order) < len(order) {
+	if !ok || reverse || !constants.Empty() && len(in.order) < len(order) {
 		return option{}, false
 	}
 	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
@@ -369,7 +376,7 @@ func (p *path) findProbe(j joinTerms) (probe []expr.Expr, used []bool) {
 func (q *query) lookupJoin(c candidate, base *path, j joinTerms, probe []expr.Expr,
 	used []bool, rows, most float64) option {
 	e, k, left := q.facts[base.rel.source].estimator, q.costs(), c.node.Estimate()
-	probes := max(0.5, c.rows())
+	probes := max(leastLeft, c.rows())
 	// What is found for each probe: a column that is compared with a constant, too, has the
 	// frequency of that.
 	found := e.Entries(base.index) / max(1, e.Distinct(base.index, len(probe)))
@@ -475,8 +482,9 @@ func arranged(n Node, layout []ColumnRef) Node {
 	return p
 }
 
-// bound returns a bound of a cost.
+// bound returns a bound of a cost. What is read is decoded, too.
 func (q *query) bound(cost float64) operator.Bound {
 	k := q.costs()
-	return operator.Bound{Cost: cost, Seek: k.Seek, Fetch: k.Fetch, Key: k.Key, Byte: k.Byte}
+	return operator.Bound{Cost: cost, Seek: k.Seek, Fetch: k.Fetch, Key: k.Key + k.Decode,
+		Byte: k.Byte}
 }

@@ -20,16 +20,20 @@ func columnsWithin(n need, s schema.ColumnSet) bool {
 	return schema.Columns(n.ordinals...).Within(s)
 }
 
+// maxConstants bounds the columns of a subquery that are looked at: a table has no more.
+const maxConstants = 256
+
 // constants returns the columns of a relation that have the same value in every row.
-func (r *relation) constants() map[int]bool {
-	fixed := map[int]bool{}
+func (r *relation) constants() (fixed schema.ColumnSet) {
 	for _, t := range r.pred {
 		if _, contains := t.(expr.Contains); contains {
 			continue
 		}
 		if c, _, ok := conjunct.Equality(t, r.source); ok {
 			own, _ := r.columnOf(c.Ordinal)
-			fixed[c.Ordinal] = fixed[c.Ordinal] || c.Collation == own.Collation
+			if c.Collation == own.Collation && c.Ordinal >= 0 && c.Ordinal < maxConstants {
+				fixed.Add(c.Ordinal)
+			}
 		}
 	}
 	return fixed
@@ -40,16 +44,17 @@ func (r *relation) constants() map[int]bool {
 // two rows apart.
 func (p *path) orderFrom(fixed int) (order []operator.OrderColumn, total bool) {
 	constants := p.rel.constants()
-	seen := map[int]bool{}
+	var seen schema.ColumnSet
+	order = make([]operator.OrderColumn, 0, len(p.key.Fields)-fixed)
 	for i := fixed; i < len(p.key.Fields); i++ {
 		o := p.key.Ordinals[i]
-		if p.key.Each[i] && !constants[o] {
+		if p.key.Each[i] && !constants.Has(o) {
 			return order, false
 		}
-		if p.key.Each[i] || constants[o] || seen[o] {
+		if p.key.Each[i] || constants.Has(o) || seen.Has(o) {
 			continue
 		}
-		seen[o] = true
+		seen.Add(o)
 		f := p.key.Fields[i]
 		order = append(order, operator.OrderColumn{Source: p.rel.source, Ordinal: o, Desc: f.Desc,
 			NullsLast: f.NullsLast && f.Nullable, Nullable: f.Nullable})
@@ -100,10 +105,11 @@ func satisfies(want, have []operator.OrderColumn, total bool,
 }
 
 // groups says whether rows with equal values of the columns are neighbours.
-func groups(columns []int, have []operator.OrderColumn, source int, constants map[int]bool) bool {
+func groups(columns []int, have []operator.OrderColumn, source int,
+	constants schema.ColumnSet) bool {
 	var left []int
 	for _, c := range columns {
-		if !constants[c] && !slices.Contains(left, c) {
+		if !constants.Has(c) && !slices.Contains(left, c) {
 			left = append(left, c)
 		}
 	}
@@ -136,7 +142,7 @@ func (q *query) variants(p *path, wants []want) []*path {
 	all := []*path{p}
 	constants := p.rel.constants()
 	isConstant := func(c operator.OrderColumn) bool {
-		return c.Source == p.rel.source && constants[c.Ordinal]
+		return c.Source == p.rel.source && constants.Has(c.Ordinal)
 	}
 	for _, w := range wants {
 		for _, fixed := range []int{0, p.listPrefix()} {
@@ -155,6 +161,7 @@ func (q *query) variants(p *path, wants []want) []*path {
 			}
 			v := *p
 			v.ordered, v.reverse, v.fixed, v.order, v.total = true, reverse, fixed, order, total
+			v.key.Keep = max(v.key.Keep, fixed) // each value of a list is a stream
 			if !slices.ContainsFunc(all, v.sameOrder) {
 				all = append(all, &v)
 			}

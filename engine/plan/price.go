@@ -52,11 +52,33 @@ func (p *path) priceOf(e *estimate.Estimator, c *Costs) {
 		read, seeks = p.priceSkip(e)
 		p.rows = min(p.rows, read)
 		if p.skip.template == nil && len(p.pred) > 0 {
-			read += skipDoubt * max(0, entries-read)
+			read += skipDoubt * max(0, entries*p.scan.Fraction-read)
 		}
 	}
+	var cost float64
+	p.estimate, cost = p.reading(e, c, read, seeks)
+	if p.fixed == 0 && (p.ordered || p.scan.Buckets <= 1) { // it is read in the order of its key
+		p.reach(e, cost)
+	}
+	p.whole, p.exact = p.estimate.Cost, p.rows >= 0.99*read
+	if most := p.mostSkipped(e, seeks); most > 0 {
+		worst := *p
+		all, _ := worst.reading(e, c, max(read, entries*p.scan.Fraction), most)
+		p.whole, p.exact = all.Cost, false
+	}
+	if p.limit >= 0 {
+		n := min(p.rows, float64(p.limit))
+		first := p.estimate.FirstRows(n)
+		p.estimate = operator.Estimate{Rows: n, Startup: p.estimate.Startup, Cost: first}
+	}
+}
+
+// reading returns what it costs to read so many entries after so many seeks, and how much of it is
+// not for these.
+func (p *path) reading(e *estimate.Estimator, c *Costs, read, seeks float64) (
+	sum operator.Estimate, cost float64) {
 	skipped := read * (1 - p.left) * c.Zone
-	cost := skipped
+	cost = skipped
 	read *= p.left
 	p.reads = read
 	cost += read * (c.Key + c.Byte*e.EntryBytes(p.index) + c.Test*float64(len(p.pred)))
@@ -71,7 +93,7 @@ func (p *path) priceOf(e *estimate.Estimator, c *Costs) {
 	streams, startup := 1.0, 0.0
 	if !p.covering {
 		terms := p.entryTerms()
-		fetched := min(read, entries*e.Selectivity(terms))
+		fetched := min(read, e.Entries(p.index)*e.Selectivity(terms))
 		p.reads += fetched
 		cost += c.Fetch*fetched + c.Trips(fetched, c.Batch)
 		if len(terms) < len(p.pred) { // not every one makes a row
@@ -88,17 +110,8 @@ func (p *path) priceOf(e *estimate.Estimator, c *Costs) {
 			startup += skipped / (1 + blocks/streams) // to the first block of each
 		}
 	}
-	p.estimate = operator.Estimate{Rows: p.rows, Startup: streams*c.Seek + startup,
-		Cost: seeks*c.Seek + cost}
-	if p.ordered && p.fixed == 0 {
-		p.reach(e, cost)
-	}
-	p.whole, p.exact = p.estimate.Cost, p.rows >= 0.99*read
-	if p.limit >= 0 {
-		n := min(p.rows, float64(p.limit))
-		first := p.estimate.FirstRows(n)
-		p.estimate = operator.Estimate{Rows: n, Startup: p.estimate.Startup, Cost: first}
-	}
+	return operator.Estimate{Rows: p.rows, Startup: streams*c.Seek + startup,
+		Cost: seeks*c.Seek + cost}, cost
 }
 
 // firstFetch is how many rows are fetched at once at first, and blockBytes the usual size of a
@@ -116,8 +129,9 @@ const skipDoubt = 0.03
 // lie, see estimate.Reach. cost is that of reading all.
 func (p *path) reach(e *estimate.Estimator, cost float64) {
 	at := 0 // the first column that is not the same everywhere
-	for constants := p.rel.constants(); at < len(p.key.Ordinals); at++ {
-		if !constants[p.key.Ordinals[at]] {
+	constants := p.rel.constants()
+	for ; at < len(p.key.Ordinals); at++ {
+		if !constants.Has(p.key.Ordinals[at]) {
 			break
 		}
 	}
@@ -125,7 +139,11 @@ func (p *path) reach(e *estimate.Estimator, cost float64) {
 		return
 	}
 	before, within := e.Reach(p.key.Ordinals[at], p.reverse != p.key.Fields[at].Desc, p.pred)
-	if next := at + 1; at == 0 && before == 0 && next < len(p.key.Ordinals) {
+	next := at + 1
+	for next < len(p.key.Ordinals) && constants.Has(p.key.Ordinals[next]) {
+		next++
+	}
+	if at == 0 && before == 0 && next < len(p.key.Ordinals) {
 		// Of a frequent first value, the first rows are those in the order of the next column.
 		first := e.FirstShare(p.index, p.reverse)
 		b, w := e.Reach(p.key.Ordinals[next], p.reverse != p.key.Fields[next].Desc, p.pred)

@@ -7,6 +7,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
+	"github.com/kstonedb/kstone/engine/schema"
 )
 
 // ties returns what distinguishes result rows that ORDER BY leaves equal.
@@ -188,7 +189,11 @@ func (f *finisher) coversGroups(order []Order) bool {
 
 func (f *finisher) isConstant(c operator.OrderColumn) bool {
 	r := f.q.relationOf(c.Source)
-	return r != nil && r.kind == Inner && r.constants()[c.Ordinal]
+	if r == nil || r.kind != Inner {
+		return false
+	}
+	constants := r.constants()
+	return constants.Has(c.Ordinal)
 }
 
 // cursorFilter makes a place for the terms of a cursor: in the access itself where columns
@@ -353,9 +358,9 @@ func (f *finisher) distinct() {
 	f.n = d
 }
 
-func (q *query) constantsOf(source int) map[int]bool {
+func (q *query) constantsOf(source int) (c schema.ColumnSet) {
 	if r := q.relationOf(source); r != nil && r.kind == Inner {
-		return r.constants()
+		c = r.constants()
 	}
-	return nil
+	return c
 }

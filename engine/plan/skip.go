@@ -78,25 +78,66 @@ func restricts(terms []expr.Expr, source, ordinal int) bool {
 	return false
 }
 
+// skipSeeks is what it costs to leave a group for the next one, in seeks: all that a cursor reads
+// is searched again.
+const skipSeeks = 2
+
 // priceSkip estimates a skip scan: the entries it reads, and its seeks.
 func (p *path) priceSkip(e *estimate.Estimator) (read, seeks float64) {
 	groups := e.Distinct(p.index, p.skip.columns)
 	if p.skip.template == nil {
-		groups = min(groups, max(1, e.Entries(p.index)*p.scan.Fraction))
+		entries := max(1, e.Entries(p.index)*p.scan.Fraction)
+		groups = p.groupsLeft(e, groups, entries)
 		spread := 1.0
 		if p.bucketColumns() > p.skip.columns {
 			spread = p.buckets()
 		}
 		// An entry that the terms are not true of is followed by the next one of its group. Of
 		// columns that rise together, the terms are true of no entry of the groups elsewhere.
-		all := e.Entries(p.index) / groups
-		tried := min(all, 1/max(e.Selectivity(p.pred), 1e-12))
+		all := entries / groups
+		tried := min(all, max(1, p.scan.Fraction/max(e.Selectivity(p.pred), 1e-12)))
 		_, within := e.Reach(p.key.Ordinals[0], false, p.pred)
+		within = min(1, within/max(p.scan.Fraction, 1e-12))
 		tried = tried*within + all*(1-within)
-		return groups * max(spread, tried), groups*spread + p.scan.Buckets
+		return groups * max(spread, tried), skipSeeks*groups*spread + p.scan.Buckets
 	}
 	s := e.Scan(p.part(p.skip.columns), p.pred, p.bucketColumns(), p.buckets())
 	return max(1, e.Entries(p.index)*s.Fraction), groups*(1+s.Ranges) + p.buckets()
+}
+
+// rangeValues is how many times as large as its share of the entries the share of the values of a
+// range may be.
+const rangeValues = 2
+
+// groupsLeft estimates how many of the groups of a skip scan are in the entries that it reads.
+func (p *path) groupsLeft(e *estimate.Estimator, groups, entries float64) float64 {
+	constants, fixed := p.rel.constants(), true
+	for _, o := range p.key.Ordinals[:p.skip.columns] {
+		fixed = fixed && constants.Has(o)
+	}
+	if fixed {
+		return 1
+	}
+	left := min(entries, groups, rangeValues*groups*p.scan.Fraction)
+	if n, ok := e.Integers(p.key.Ordinals[0], p.pred); ok && p.skip.columns == 1 {
+		left = min(left, n)
+	}
+	return max(1, left)
+}
+
+// mostSkipped returns how many seeks a skip scan may take that was expected to take so many: for
+// each entry if it is not known how many values there are. It is 0 if the scan reads what was
+// expected, since nothing is tested, or ranges alone.
+func (p *path) mostSkipped(e *estimate.Estimator, seeks float64) float64 {
+	switch {
+	case p.skip == nil:
+		return 0
+	case !e.Fresh():
+		return max(seeks, skipSeeks*e.Entries(p.index))
+	case p.skip.template == nil && len(p.pred) > 0:
+		return seeks
+	}
+	return 0
 }
 
 // skipGroups returns the paths that read one entry for each group: for DISTINCT, for groups
@@ -111,7 +152,8 @@ func (q *query) skipGroups(paths []*path) (found []*path) {
 			continue
 		}
 		k := p.groupPrefix(columns)
-		if k == 0 || !groups(columns, p.order, source, p.rel.constants()) || !p.firstIsEnough(k) {
+		if k == 0 || !groups(columns, p.order, source, p.rel.constants()) ||
+			!p.firstIsEnough(k) {
 			continue
 		}
 		v := *p
@@ -140,7 +182,7 @@ func (p *path) groupPrefix(columns []int) (k int) {
 	constants := p.rel.constants()
 	for _, c := range columns {
 		i := slices.Index(p.key.Ordinals[:p.own], c)
-		if i < 0 && !constants[c] {
+		if i < 0 && !constants.Has(c) {
 			return 0
 		}
 		k = max(k, i+1)

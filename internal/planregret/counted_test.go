@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/local"
+	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/table"
 )
 
@@ -37,6 +38,7 @@ func TestPlansKnowWhatIsThere(t *testing.T) {
 			{"status = 'done' AND region = 7", nil, "by_region"},
 			{"status = 'none' AND vip = 1", nil, "by_status"},
 			{"region = 7 AND cust = 7 AND vip = 1", nil, "intersection"},
+			{"day < 1 AND region = 27", nil, "intersection"},
 			// Most rows, and a tenth of them in blocks of their own.
 			{"status = 'done'", nil, "FULL SCAN orders"},
 			{"id + 0 > 5 AND day BETWEEN 10 AND 25", nil, "FULL SCAN orders"},
@@ -86,7 +88,22 @@ func TestPlansOfSeveralLists(t *testing.T) {
 		"LIMIT 10"
 	want(lists, "index: by_created", long(0), long(1))
 	want(lists, "index: by_cust", long(0)[:200], long(0)[100:200])
+	want("SELECT note FROM orders WHERE cust IN (1, 2) AND cust IN (3, 4) AND cust IN (5, 6)",
+		"never true")
+	want("SELECT name FROM people WHERE grade = 0", "FULL SCAN people") // nearly all
 	w.analyze()
+	// What is said about one column is no coincidence, and neighbours in a list are one range.
+	want("SELECT note FROM orders WHERE cust = 0 AND cust IN (0, 1501) ORDER BY created LIMIT 10",
+		"index: by_created")
+	want("SELECT region FROM people WHERE cust IN (?) AND cust BETWEEN 1600 AND 1608",
+		"row scan people", append(long(0), append(long(-500), long(-1000)...)...))
+	next := make([]int, 1000)
+	for i := range next {
+		next[i] = 1000 + i
+	}
+	want("SELECT note FROM orders WHERE cust IN (?)", "index: by_cust", next)
+	want("SELECT note FROM orders WHERE cust IN (5, 6, 7) AND created >= 87700 ORDER BY id DESC "+
+		"LIMIT 1", "merge: 3 streams")
 	want("SELECT note FROM orders WHERE cust = 0 AND cust IN (SELECT p.cust FROM people p "+
 		"WHERE p.cust BETWEEN 1000 AND 1512) ORDER BY created LIMIT 10", "never true")
 	// Up to 64 keys are sought one by one, more in all stripes.
@@ -99,4 +116,59 @@ func TestPlansOfSeveralLists(t *testing.T) {
 	const risky = "SELECT note FROM orders WHERE status = ? ORDER BY cust LIMIT 1"
 	want(risky, "index: by_cust", "open")
 	want(risky, "spans: status = 'none' | fetch rows | rows ~0.1", "none")
+}
+
+// TestPlansOfGuesses runs queries whose estimates cannot be right: rows that stand together in the
+// order that is read, joins that find no left row, and values that nothing is known of.
+//
+// Promise (plans): A skip scan that meets other rows than it seeks, or more values than are known,
+// is ended when another plan would be done; without statistics a plan that may end early is tried
+// for a quarter of what the other one costs; a limit is expected where its rows stand.
+func TestPlansOfGuesses(t *testing.T) {
+	w := newWorld(t, smallRows, false)
+	w.load(1, 0, smallRows)
+	run := func(text string) (*plan.Explanation, float64) {
+		t.Helper()
+		e := w.explain("EXPLAIN ANALYZE ", text, nil)
+		return e, w.readBy(e)
+	}
+	const days = "SELECT DISTINCT day FROM orders WHERE vip = 0"
+	if e, read := run(days); read > 8_000 {
+		t.Errorf("%s without statistics reads %.0f\n%s", days, read, e)
+	}
+	w.analyze()
+	for _, late := range []string{
+		"SELECT DISTINCT region FROM orders WHERE created BETWEEN 120000 AND 190000",
+		"SELECT DISTINCT vip FROM orders WHERE created >= 110000",
+	} {
+		if e, read := run(late); read > 75_000 || !strings.Contains(e.String(), "bound passed") {
+			t.Errorf("%s reads %.0f\n%s", late, read, e)
+		}
+	}
+	for _, few := range []string{
+		"SELECT DISTINCT day FROM orders WHERE status = 'done' AND day BETWEEN 38 AND 39",
+		"SELECT DISTINCT day FROM orders WHERE amount >= 7500 AND day BETWEEN 19 AND 39",
+		"SELECT DISTINCT day FROM orders WHERE status = 'done' AND day < 1",
+		"SELECT DISTINCT cust FROM orders WHERE status = 'done' AND cust = 1",
+	} {
+		if e, read := run(few); read > 5_000 {
+			t.Errorf("%s reads %.0f\n%s", few, read, e)
+		}
+	}
+	for text, first := range map[string]string{
+		// The first rows of the customer are the oldest ones.
+		"SELECT note FROM orders WHERE cust = 0 AND created >= 110000 LIMIT 10": "FULL SCAN orders",
+		"SELECT note FROM orders WHERE cust = 0 AND day >= 20 LIMIT 100":        "FULL SCAN orders",
+		// The customer has no such grade.
+		"SELECT o.note FROM orders o JOIN people p ON o.cust = p.cust WHERE o.vip = 1 AND " +
+			"o.cust = 1 AND o.status = 'open' AND p.grade = 1": "point get p",
+	} {
+		e := w.explain("EXPLAIN ", text, nil)
+		for len(e.Children) > 0 {
+			e = e.Children[0]
+		}
+		if !strings.HasPrefix(e.String(), first) {
+			t.Errorf("%s: first not %s\n%s", text, first, e)
+		}
+	}
 }

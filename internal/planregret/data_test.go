@@ -44,6 +44,7 @@ type world struct {
 	db      *table.DB
 	session *sql.Session
 	rows    int
+	known   string          // of its rows
 	best    map[string]best // by query with its values: of all plans
 	seen    map[string]work // by query with its values, and plan
 }

@@ -115,6 +115,7 @@ const fresh = "fresh statistics"
 // measure runs the queries in both forms, prints the regrets, and holds them to the bounds.
 func (w *world) measure(name string, list []query) {
 	w.t.Helper()
+	w.known = name
 	for _, form := range []string{"literals", "parameters"} {
 		var all []regret
 		for _, q := range list {
@@ -234,7 +235,7 @@ func (w *world) run(id, text string, args []any) (work, *plan.Explanation) {
 	}
 	shape := shapeOf(e)
 	if strings.Contains(shape, "known when it is run") {
-		shape += text // the plan is chosen again when its subqueries have run
+		shape += text + w.known // the plan is chosen again when its subqueries have run
 	}
 	key := id + "\n" + shape
 	if done, ok := w.seen[key]; ok {
@@ -286,7 +287,7 @@ func (w *world) readBy(e *plan.Explanation) float64 {
 		if a.Name == "stripes" && seeks > 0 {
 			fmt.Sscanf(a.Value, "%d/", &stripes)
 			if limited { // a stripe has a 256th of the rows
-				stripes = min(stripes, 1+256*keys/w.rows)
+				stripes = min(stripes, 1+256*keys/w.rowsIn(e))
 			}
 			sum += keysPerStripe * float64(max(0, stripes-seeks))
 		}
@@ -295,6 +296,33 @@ func (w *world) readBy(e *plan.Explanation) float64 {
 		sum += w.readBy(c)
 	}
 	return sum
+}
+
+// rowsIn returns how many rows there are in the first range that a scan of rows reads.
+func (w *world) rowsIn(e *plan.Explanation) int {
+	lo, hi := 0, w.rows // of ids, or customers: they are numbers from 0 on, without gaps
+	for _, a := range e.Attributes {
+		if a.Name != "spans" {
+			continue
+		}
+		first, _, _ := strings.Cut(a.Value, ";")
+		for _, bound := range strings.Split(first, " AND ") {
+			var column, op string
+			var n int
+			if _, err := fmt.Sscan(bound, &column, &op, &n); err != nil {
+				continue
+			}
+			switch op {
+			case ">=":
+				lo = n
+			case "<":
+				hi = min(hi, n)
+			case "=":
+				lo, hi = n, n+1
+			}
+		}
+	}
+	return max(1, hi-lo)
 }
 
 // shapeOf is a plan without its estimates.

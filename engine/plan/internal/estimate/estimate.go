@@ -419,14 +419,50 @@ func (e *Estimator) Selectivity(terms []expr.Expr) float64 {
 			return 0
 		}
 	}
+	return e.together(e.columns(f, equals, lists, ranges), terms)
+}
+
+// columns estimates what is left of a share by what is said about columns: values, lists and
+// ranges, one of each at most. What leaves a value that a column has anyway changes nothing.
+func (e *Estimator) columns(f float64, equals equalities, lists []expr.In,
+	ranges []columnRange) float64 {
+	type restriction struct {
+		ordinal int
+		share   float64
+	}
+	var own []restriction // of columns that have a value in them
 	for _, in := range lists {
-		f *= e.listWith(equals, in)
+		if o, ok := e.listHas(equals, in); ok {
+			own = append(own, restriction{o, e.list(in)})
+			continue
+		}
+		f *= e.listAmong(equals, &ranges, in)
 	}
 	slices.SortFunc(ranges, func(a, b columnRange) int { return a.ordinal - b.ordinal })
-	for i := range ranges {
-		f *= e.within(ranges[i].ordinal, ranges[i].bounds)
+	for _, r := range ranges {
+		share := e.within(r.ordinal, r.bounds)
+		if e.rangeHas(equals, r) {
+			own = append(own, restriction{r.ordinal, share})
+			continue
+		}
+		f *= share
 	}
-	return e.together(f*e.allEqual(equals), terms)
+	least := f * e.allEqual(equals)
+	for _, r := range own {
+		rest := slices.Clone(equals).without(r.ordinal)
+		least = min(least, f*r.share*e.allEqual(rest))
+	}
+	return least
+}
+
+// rangeHas reports whether a column has a value that is known to be in its range.
+func (e *Estimator) rangeHas(equals equalities, r columnRange) bool {
+	operand, ok := equals.of(r.ordinal)
+	if !ok || r.loOpen || r.hiOpen {
+		return false
+	}
+	v, ok := e.known(operand)
+	return ok && r.has(v)
 }
 
 // columnRange is the range of a column.
@@ -470,6 +506,14 @@ func (l equalities) with(ordinal int, operand expr.Expr) equalities {
 // without returns the list without a column.
 func (l equalities) without(ordinal int) equalities {
 	return slices.DeleteFunc(l, func(q equality) bool { return q.ordinal == ordinal })
+}
+
+// has reports whether a value is in the bounds.
+func (b *bounds) has(v expr.Value) bool {
+	lo, okLo := expr.Compare(v, b.lo)
+	hi, okHi := expr.Compare(v, b.hi)
+	return (b.lo.IsNull() || okLo && (lo > 0 || lo == 0 && !b.above)) &&
+		(b.hi.IsNull() || okHi && (hi < 0 || hi == 0 && !b.below))
 }
 
 // add takes a comparison with v, if that is known, into a range, if it is one.

@@ -36,7 +36,7 @@ func (e *Estimator) withList(lists []expr.In, in expr.In) []expr.In {
 //
 // Requires: e.live is not nil. Why: it keeps them, many paths are estimated by the same terms.
 func (e *Estimator) common(a, b expr.In) (both expr.In, ok bool) {
-	if a.List == nil || &a.List[0] == &b.List[0] {
+	if len(a.List) == 0 || &a.List[0] == &b.List[0] {
 		return a, true
 	}
 	id := [2]listID{{&a.List[0], len(a.List)}, {&b.List[0], len(b.List)}}
@@ -63,6 +63,71 @@ func (e *Estimator) common(a, b expr.In) (both expr.In, ok bool) {
 	}
 	e.live.common[id] = both
 	return both, true
+}
+
+// listWithin returns a list without the values that are known to be outside of bounds.
+func (e *Estimator) listWithin(in expr.In, b bounds) expr.In {
+	column, ok := in.X.(expr.Column)
+	if !ok || column.Collation != 0 || b.lo.IsNull() && b.hi.IsNull() {
+		return in
+	}
+	values, ok := e.valuesOf(in)
+	if !ok {
+		return in
+	}
+	kept := []expr.Expr{}
+	for _, v := range values {
+		if b.has(v) {
+			kept = append(kept, expr.Const{Value: v})
+		}
+	}
+	return expr.In{X: in.X, List: kept}
+}
+
+// listAmong is listWith of a list and of the range of its column, which it takes out of ranges.
+func (e *Estimator) listAmong(equals equalities, ranges *[]columnRange, in expr.In) float64 {
+	column, ok := in.X.(expr.Column)
+	own := func(r columnRange) bool { return r.ordinal == column.Ordinal }
+	at := slices.IndexFunc(*ranges, own)
+	if !ok || in.Not || at < 0 {
+		return e.listWith(equals, in)
+	}
+	r := (*ranges)[at]
+	*ranges = slices.Delete(*ranges, at, at+1)
+	within := e.within(r.ordinal, r.bounds)
+	return min(e.listWith(equals, e.listWithin(in, r.bounds)), within)
+}
+
+// runs estimates how many ranges the n values of a list make: integers that follow each other are
+// one.
+func (e *Estimator) runs(in expr.In, n float64) float64 {
+	values, ok := e.valuesOf(in)
+	for i := 1; ok && i < len(values); i++ {
+		a, ints := values[i-1].AsInt()
+		b, both := values[i].AsInt()
+		if ints && both && b == a+1 {
+			n--
+		}
+	}
+	return n
+}
+
+// listHas returns the column of a list, if it has a value that is known to be in the list.
+func (e *Estimator) listHas(equals equalities, in expr.In) (ordinal int, ok bool) {
+	column, ok := in.X.(expr.Column)
+	if !ok || in.Not {
+		return 0, false
+	}
+	operand, ok := equals.of(column.Ordinal)
+	if !ok {
+		return 0, false
+	}
+	v, known := e.known(operand)
+	values, all := e.valuesOf(in)
+	return column.Ordinal, known && all && slices.ContainsFunc(values, func(x expr.Value) bool {
+		order, comparable := expr.Compare(x, v)
+		return comparable && order == 0
+	})
 }
 
 // valuesOf returns the values of a list; ok is false if not all are known.

@@ -40,7 +40,7 @@ const (
 	// maxCountedItems bounds the items of a list that are counted: others are like them.
 	maxCountedItems = 64
 	// leastCounted is how many rows a table has to have for ranges to be counted. Of smaller
-	// ones any plan is fast; without statistics they are expected to grow.
+	// ones any plan is fast. Without statistics they are expected to grow to defaultRows.
 	leastCounted = 1000
 	// maxDrift is up to which factor the number of rows may have changed since statistics were
 	// made for them to be taken for fresh.
@@ -63,15 +63,14 @@ func (e *Estimator) WithLive(l *Live) *Estimator {
 		return e
 	}
 	n, ok := l.counter.Rows(e.table)
-	least := float64(leastCounted)
-	if e.stats == nil {
-		least = defaultRows
-	}
-	if !ok || n < least {
+	if !ok || n < leastCounted {
 		return e
 	}
 	e.live = l
-	if e.stats == nil || n > maxDrift*e.stats.Rows || e.stats.Rows > maxDrift*n {
+	switch {
+	case e.stats == nil:
+		e.rows = max(n, defaultRows)
+	case n > maxDrift*e.stats.Rows, e.stats.Rows > maxDrift*n:
 		e.rows = n
 	}
 	return e
@@ -150,6 +149,12 @@ func (e *Estimator) Left(mayHold func(zone.Columns) bool) float64 {
 
 // Counts reports whether it counts what is there.
 func (e *Estimator) Counts() bool { return e.live != nil }
+
+// Known reports whether there are statistics.
+func (e *Estimator) Known() bool { return e.stats != nil }
+
+// Fresh reports whether there are statistics, and of about the rows that there are.
+func (e *Estimator) Fresh() bool { return e.stats != nil && e.rows == 0 }
 
 // countedValue returns the share of the entries whose first column has a value.
 func (e *Estimator) countedValue(x *schema.Index, value []byte) (f float64, ok bool) {

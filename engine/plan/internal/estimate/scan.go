@@ -39,7 +39,7 @@ func (e *Estimator) Scan(key Part, terms []expr.Expr, bucketColumns int, buckets
 		s.Buckets = buckets
 	}
 	if i := bucketColumns - 1; w.fixed == i && i < len(key.Ordinals) {
-		n, ok := e.integers(key.Ordinals[i], terms)
+		n, ok := e.Integers(key.Ordinals[i], terms)
 		if ok && 2*n < buckets && (key.Index != nil || e.table.Sharded() ||
 			n <= spans.MaxKeys) {
 			s.Buckets = max(1, n)
@@ -48,8 +48,8 @@ func (e *Estimator) Scan(key Part, terms []expr.Expr, bucketColumns int, buckets
 	return s
 }
 
-// integers returns how many values the ranges of an integer column leave.
-func (e *Estimator) integers(ordinal int, terms []expr.Expr) (n float64, ok bool) {
+// Integers returns how many values the ranges of an integer column leave.
+func (e *Estimator) Integers(ordinal int, terms []expr.Expr) (n float64, ok bool) {
 	var b bounds
 	for _, t := range terms {
 		c, ok := t.(expr.Cmp)
@@ -95,10 +95,14 @@ func (w *scanWalk) walk(i int, terms []expr.Expr, depth int) (fraction, ranges f
 	if in, ok := w.listOn(i, terms); ok {
 		w.note(i, depth)
 		f, r := w.walk(i+1, terms, depth)
-		if share, ok := w.after(i, in); ok {
-			return f * share, r * w.e.Length(in.List)
+		n := w.e.Length(in.List)
+		if i >= w.key.Keep {
+			n = w.e.runs(in, n)
 		}
-		return f * w.e.list(in), r * w.e.Length(in.List)
+		if share, ok := w.after(i, in); ok {
+			return f * share, r * n
+		}
+		return f * w.e.list(in), r * n
 	}
 	if or, rest, ok := w.orOn(ordinal, terms); ok && depth < orDepth {
 		return w.branches(i, or, rest, depth)
@@ -115,19 +119,27 @@ func (w *scanWalk) walk(i int, terms []expr.Expr, depth int) (fraction, ranges f
 	return w.joint() * w.e.Selectivity(on), 1
 }
 
-// listOn is conjunct.ListOn with what all lists of the column have in common.
+// listOn is conjunct.ListOn with what all lists of the column have in common, without what is
+// outside of its bounds.
 func (w *scanWalk) listOn(i int, terms []expr.Expr) (in expr.In, ok bool) {
 	if in, ok = conjunct.ListOn(&w.key.Key, i, terms); !ok || w.e.live == nil {
 		return in, ok
 	}
 	lists := []expr.In{in}
+	var b bounds
 	for _, t := range terms {
-		other, ok := conjunct.List(t, w.key.Source)
-		if ok && other.X.(expr.Column).Ordinal == w.key.Ordinals[i] {
-			lists = w.e.withList(lists, other)
+		if other, ok := conjunct.List(t, w.key.Source); ok {
+			if other.X.(expr.Column).Ordinal == w.key.Ordinals[i] {
+				lists = w.e.withList(lists, other)
+			}
+		} else if c, ok := t.(expr.Cmp); ok && spans.IsConstant(c.R) {
+			column, ok := c.L.(expr.Column)
+			if v, known := w.e.known(c.R); ok && known && column.Ordinal == w.key.Ordinals[i] {
+				b.add(c.Op, v, true)
+			}
 		}
 	}
-	return lists[0], true
+	return w.e.listWithin(lists[0], b), true
 }
 
 // counted returns the share of the entries with the values on the way to column i and a range of
