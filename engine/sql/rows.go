@@ -15,6 +15,8 @@ type ColumnInfo struct {
 	Type string // in the words of CREATE TABLE, empty if it is not known
 	// NotNull says that the values are those of a column that is NOT NULL.
 	NotNull bool
+	// Table is the table whose column it is, empty if it is computed.
+	Table string
 }
 
 // Rows is the result of a query. It belongs to one goroutine.

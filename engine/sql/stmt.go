@@ -211,9 +211,22 @@ func (b *binding) finds() *plan.Select {
 func (sc *scope) columns() []ColumnInfo {
 	out := make([]ColumnInfo, len(sc.outputs))
 	for i, o := range sc.outputs {
-		out[i] = ColumnInfo{Name: o.name, Type: o.typ.String(), NotNull: sc.notNull(o.expr)}
+		out[i] = ColumnInfo{Name: o.name, Type: o.typ.String(), NotNull: sc.notNull(o.expr),
+			Table: sc.tableOf(o.expr)}
 	}
 	return out
+}
+
+// tableOf returns the name of the table whose column an output is, or nothing.
+func (sc *scope) tableOf(e expr.Expr) string {
+	c, ok := e.(expr.Column)
+	if !ok || c.Source < 0 || c.Source >= len(sc.sel.From) {
+		return ""
+	}
+	if s := &sc.sel.From[c.Source]; s.Table != nil {
+		return s.Table.Name
+	}
+	return ""
 }
 
 // notNull reports whether an output is a column of a table that is never NULL.

@@ -216,8 +216,12 @@ func (t *Tables) Names() (names []string) {
 func ResultOf(rows *sql.Rows) present.Result {
 	r := present.Result{Rows: rows.All()}
 	dates := false
-	for _, c := range rows.Columns {
-		r.Names = append(r.Names, c.Name)
+	for i, c := range rows.Columns {
+		if r.Names = append(r.Names, c.Name); i == 0 || r.Table == c.Table {
+			r.Table = c.Table
+		} else {
+			r.Table = ""
+		}
 		dates = dates || strings.HasPrefix(c.Type, "DATE")
 	}
 	if dates {
