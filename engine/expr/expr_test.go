@@ -393,7 +393,7 @@ func TestText(t *testing.T) {
 		{"TIMESTAMP '2026-01-02T03:04:05.006Z'", lit(t, at)},
 		{"X'00ff'", lit(t, []byte{0, 255})},
 		{"'00000000-0000-0000-0000-0000000000ff'", lit(t, [16]byte{15: 255})},
-		{"1.5e+00", lit(t, 1.5)},
+		{"1.5e0", lit(t, 1.5)},
 		{"FLOAT 'NaN'", lit(t, math.NaN())},
 		{"5.0", lit(t, keycodec.NewDecimal(5, 0))},
 		{"2.5", lit(t, keycodec.NewDecimal(250, 2))},

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// String returns the value as a literal in SQL: NULL, TRUE, 5, 2.50, 1.5e+00 (a float),
+// String returns the value as a literal in SQL: NULL, TRUE, 5, 2.50, 1.5e0 (a float),
 // 'text' (with quotes in it doubled), X'00ff', TIMESTAMP '2026-01-02T03:04:05Z',
 // ARRAY[1, 2]. UUIDs, addresses and prefixes are texts. A decimal without places is
 // written with one, 5.0, or as DECIMAL '1E+30'; NaN and infinities are FLOAT 'NaN'.
@@ -24,6 +24,9 @@ func (v Value) String() string {
 		f := floatOf(v)
 		if f != f || math.IsInf(f, 0) {
 			return "FLOAT '" + strconv.FormatFloat(f, 'g', -1, 64) + "'"
+		}
+		if f == 0 || math.Abs(f) >= 1e-5 && math.Abs(f) < 1e15 { // as people write it
+			return strconv.FormatFloat(f, 'f', -1, 64) + "e0"
 		}
 		return strconv.FormatFloat(f, 'e', -1, 64)
 	case KindString:

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"math"
-	"strconv"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
@@ -104,13 +102,8 @@ func writeRowInserts(w *bufio.Writer, r Result) (n int, err error) {
 
 func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// AppendLiteral appends a value as a statement has it, floats of usual size without a power of ten:
-// 63.11e0, since 63.11 is a decimal.
+// AppendLiteral appends a value as a statement has it.
 func AppendLiteral(dst []byte, v expr.Value) []byte {
-	if f, _ := v.AsFloat(); v.Kind() == expr.KindFloat && (f == 0 || math.Abs(f) >= 1e-5 &&
-		math.Abs(f) < 1e15) {
-		return append(strconv.AppendFloat(dst, f, 'f', -1, 64), "e0"...)
-	}
 	if v.Kind() != expr.KindList {
 		return append(dst, v.String()...)
 	}
