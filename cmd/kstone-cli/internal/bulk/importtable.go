@@ -85,9 +85,12 @@ func importTable(ctx context.Context, a *cli.App, t *cli.Tables, f *ImportFlags,
 	}
 	err = imported(a, &im.Intake, &im.sum, err)
 	if fresh && im.rejected > 0 {
-		err = cli.Advise(err,
-			fmt.Sprintf("all others were imported; if a column needs another type, "+
-				"table drop %s, and import again with --type COLUMN=TYPE", f.table))
+		others := "all others were imported"
+		if im.rejected == im.read {
+			others = "there are no others"
+		}
+		err = cli.Advise(err, fmt.Sprintf("%s; if a column needs another type, table drop %s, and "+
+			"import again with --type COLUMN=TYPE", others, f.table))
 	}
 	return err
 }

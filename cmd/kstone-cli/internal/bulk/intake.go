@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
@@ -256,7 +257,7 @@ func (r Reading) Text(what, more string) string {
 }
 
 // Verdict returns the error of a command that has read records: err with advice, or that
-// records were rejected.
+// records were rejected: onRejected says what was done with all others, and then what to do.
 func (r Reading) Verdict(err error, onRejected, onInterrupt string) error {
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -264,6 +265,9 @@ func (r Reading) Verdict(err error, onRejected, onInterrupt string) error {
 	case err != nil:
 		return err
 	case r.Rejected > 0:
+		if _, next, ok := strings.Cut(onRejected, "; "); ok && r.Rejected == r.Read {
+			onRejected = "there are no others; " + next
+		}
 		return cli.Advise(fmt.Errorf("%s rejected", figure.Plural(r.Rejected, "record")),
 			onRejected)
 	}

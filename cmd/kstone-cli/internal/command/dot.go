@@ -167,7 +167,7 @@ func (s *session) help(topic []string) error {
 		fmt.Fprintf(&b, "  %-12s %s\n", c.name, strings.ToUpper(c.help[:1])+c.help[1:])
 	}
 	b.WriteString(`
-.help COMMAND shows flags and examples. Quote words with spaces: "Città di Castello".
+.help COMMAND shows flags and examples. Words with spaces are in "quotes".
 `)
 	_, err := fmt.Fprint(s.app.Out, b.String())
 	return err

@@ -59,7 +59,11 @@ func (s *Table) Origin() string {
 		return fmt.Sprintf("sampled%s, %s of about %s rows", s.when(), Grouped(int64(s.Sampled)),
 			Grouped(int64(s.Rows)))
 	}
-	return fmt.Sprintf("analyzed%s, %s rows", s.when(), Grouped(int64(s.Rows)))
+	rows := "rows"
+	if s.Rows == 1 {
+		rows = "row"
+	}
+	return fmt.Sprintf("analyzed%s, %s %s", s.when(), Grouped(int64(s.Rows)), rows)
 }
 
 func (s *Table) when() string {
