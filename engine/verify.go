@@ -10,6 +10,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/keycodec"
+	"github.com/kstonedb/kstone/sst"
 	"github.com/kstonedb/kstone/stripe"
 )
 
@@ -73,18 +74,22 @@ func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (Verify
 	}
 	for i, v := range pin.Views {
 		for _, f := range files(v) {
-			if err := verifyFile(ctx, f, uint8(i)); err != nil {
-				if ctx.Err() != nil {
-					return rep, context.Cause(ctx)
-				}
+			var l sst.Layout
+			err := verifyFile(ctx, f, uint8(i))
+			if err == nil {
+				l, err = f.Reader.Layout()
+			}
+			switch {
+			case ctx.Err() != nil:
+				return rep, context.Cause(ctx)
+			case err != nil:
 				rep.Errors = append(rep.Errors, db.reads.Error(err))
+			case l.FilterBits == 0:
+				rep.Unfiltered++
 			}
 			rep.Files++
 			rep.Bytes += diskBytes(f.Meta)
 			rep.Entries += f.Meta.Entries
-			if l, err := f.Reader.Layout(); err == nil && l.FilterBits == 0 {
-				rep.Unfiltered++
-			}
 			p.Files, p.Bytes = rep.Files, rep.Bytes
 			progress(p)
 		}

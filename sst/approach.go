@@ -40,10 +40,11 @@ func (a *Approach) Release() { a.Init(nil) }
 
 // Touch is the first step.
 func (a *Approach) Touch() {
-	t := a.r.tail.Load()
-	if t == nil {
+	p := a.r.tail.Get()
+	if p == nil {
 		return
 	}
+	t := *p
 	x := t.index.Get()
 	if x == nil || x.n == 0 {
 		return

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
@@ -84,22 +85,41 @@ func (r *Reader) readBlock(h blockHandle, maxRaw uint32, what string) ([]byte, e
 	return raw, r.named(err, h.off)
 }
 
-// loadTail returns footer and properties, reading them the first time.
+// loadTail returns footer and properties, from the cache or the file.
 func (r *Reader) loadTail() (*tail, error) {
-	if t := r.tail.Load(); t != nil {
-		return t, nil
+	if t := r.tail.Get(); t != nil {
+		return *t, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t := r.tail.Load(); t != nil {
-		return t, nil
+	if t := r.tail.Get(); t != nil {
+		return *t, nil
 	}
 	t, err := r.readTail()
 	if err != nil {
 		return nil, err
 	}
-	r.tail.Store(t)
-	return t, nil
+	return *cache.InsertRoot(r.group, &r.tail, t, t.sizeBytes(), metaWeight), nil
+}
+
+// peekTail is loadTail that leaves the cache as it is.
+func (r *Reader) peekTail() (*tail, error) {
+	if t := r.tail.Peek(); t != nil {
+		return *t, nil
+	}
+	return r.readTail()
+}
+
+// sizeBytes returns about what the tail holds, with the ranks that it may get.
+func (t *tail) sizeBytes() int64 {
+	const block, part = 8 + 4, 8 + 32
+	p := t.props
+	n := int64(unsafe.Sizeof(*t)+unsafe.Sizeof(*p)) + block*int64(len(t.blocks)) +
+		part*int64(len(t.filters)) + int64(len(p.zone.First)+len(p.zone.Last))
+	for i := range p.collectors {
+		n += int64(len(p.collectors[i].data))
+	}
+	return n
 }
 
 func (r *Reader) readTail() (*tail, error) {

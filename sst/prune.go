@@ -141,8 +141,8 @@ func afterKey(prefix, suffix, key []byte) bool {
 // the file was not looked at.
 func (r *Reader) CountPruned() int {
 	r.stats.prunedFiles.Add(1)
-	if t := r.tail.Load(); t != nil {
-		return len(t.blocks)
+	if t := r.tail.Peek(); t != nil {
+		return len((*t).blocks)
 	}
 	return 0
 }

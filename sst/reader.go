@@ -22,8 +22,8 @@ const (
 )
 
 // Reader reads one file. NewReader does no I/O; everything is loaded when it is
-// first needed. In memory stay the description, the properties and 8 bytes per data
-// block; the rest lives in the cache. Safe for concurrent use.
+// first needed. In memory stays the description; the rest lives in the cache, where properties
+// and 8 bytes per data block are what all else of the file goes with. Safe for concurrent use.
 type Reader struct {
 	meta    base.FileMeta
 	path    string
@@ -36,7 +36,7 @@ type Reader struct {
 	group   *cache.Group
 	values  []*Reader // of the value files, in the order of meta.Values
 
-	tail atomic.Pointer[tail]
+	tail cache.Slot[*tail]
 	mu   sync.Mutex // serialises loading tail
 }
 

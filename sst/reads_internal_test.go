@@ -319,3 +319,59 @@ func TestSourceBatches(t *testing.T) {
 		t.Errorf("entries at a time %v, want %s", got, want)
 	}
 }
+
+// What readers of many files keep is in the cache, all of it, and there is nothing of a file whose
+// properties are not.
+//
+// Promise (manners): The places of blocks and the properties of files are within the budget of the
+// cache, however many files there are.
+func TestManyFilesInASmallCache(t *testing.T) {
+	fs, meta := evenFile(t, 300)
+	const budget = 64 << 10
+	blocks, readers := cache.New(budget), make([]*Reader, 100)
+	for i := range readers {
+		readers[i] = NewReader(ReaderOptions{FS: fs, Meta: meta, Cache: blocks})
+	}
+	rng := testutil.Rand(t)
+	for range 2000 {
+		r := readers[rng.IntN(len(readers))]
+		var e base.Entry
+		if _, err := r.Get(meta.Smallest, base.Hash(meta.Smallest, r.seed), base.MaxSeqNum,
+			&e); err != nil {
+			t.Fatal(err)
+		}
+		entries, bytes := 0, int64(0)
+		for _, r := range readers {
+			if p := r.tail.Peek(); p != nil {
+				n, size := inCache(*p)
+				entries, bytes = entries+n, bytes+size
+			}
+		}
+		if m := blocks.Metrics(); m.Entries != entries || bytes > m.UsedBytes ||
+			m.UsedBytes > budget {
+			t.Fatalf("%d values of %d bytes are found, %+v", entries, bytes, m)
+		}
+	}
+	if m := blocks.Metrics(); m.Evictions < 1000 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// inCache counts the values that a tail leads to, itself included; bytes are those of the tail.
+func inCache(t *tail) (n int, bytes int64) {
+	n = 1
+	count := func(there bool) {
+		if there {
+			n++
+		}
+	}
+	count(t.index.Touch())
+	count(t.ranges.Touch())
+	for i := range t.filters {
+		count(t.filters[i].Touch())
+	}
+	for i := range t.blocks {
+		count(t.blocks[i].Touch())
+	}
+	return n, t.sizeBytes()
+}

@@ -139,7 +139,7 @@ func (s *Source) open() error {
 	if s.x != nil {
 		return nil
 	}
-	t, err := s.r.loadTail()
+	t, err := s.r.peekTail()
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,8 @@ type node struct {
 	weight uint32        // marks a hit restores
 	bytes  int64
 	group  *Group
-	place  int // Guarded by Cache.mu. Index in the ring, -1 outside of it.
+	root   bool // without it nothing of the group stays; see InsertRoot
+	place  int  // Guarded by Cache.mu. Index in the ring, -1 outside of it.
 	// Guarded by Cache.mu. Neighbours in the group's list.
 	next, prev *node
 	self       evictee
@@ -135,12 +136,13 @@ func (c *Cache) makeRoomLocked(need int64) {
 			continue
 		}
 		spared = 0
+		before := c.count
 		c.removeLocked(n)
-		c.evictions++
+		c.evictions += uint64(before - c.count)
 	}
 }
 
-// removeLocked takes n out of the ring, its group and its slot.
+// removeLocked takes n out of the ring, its group and its slot; a root with all of its group.
 func (c *Cache) removeLocked(n *node) {
 	c.ring[n.place] = nil
 	c.free = append(c.free, n.place)
@@ -149,6 +151,9 @@ func (c *Cache) removeLocked(n *node) {
 	c.count--
 	n.group.removeLocked(n)
 	n.self.unlink()
+	for n.root && n.group.head != nil {
+		c.removeLocked(n.group.head)
+	}
 }
 
 // Group is the set of a file's entries. Dropping it releases them.

@@ -51,6 +51,46 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// TestRoot: what a root has the slots of goes with it, and nothing else; what is put there later
+// goes with the next one.
+func TestRoot(t *testing.T) {
+	c := cache.New(10_000)
+	g, other := c.NewGroup(), c.NewGroup()
+	var root, again cache.Slot[[]cache.Slot[block]]
+	slots := cache.InsertRoot(g, &root, make([]cache.Slot[block], 3), 100, 1)
+	cache.Insert(g, &(*slots)[0], newBlock(1000), 1000, 1)
+	var beside cache.Slot[block]
+	cache.Insert(other, &beside, newBlock(1000), 1000, 1)
+	beside.Get()
+	cache.Insert(g, &(*slots)[1], newBlock(1000), 1000, 1)
+	(*slots)[0].Get()
+	(*slots)[1].Get()
+	c.SetBudget(3500)
+	var last cache.Slot[block]
+	cache.Insert(other, &last, newBlock(1000), 1000, 1) // the hand is at the root
+	if root.Peek() != nil || (*slots)[0].Peek() != nil || (*slots)[1].Peek() != nil ||
+		beside.Peek() == nil || last.Peek() == nil {
+		t.Errorf("the root is there: %t", root.Peek() != nil)
+	}
+	if m := c.Metrics(); m.Entries != 2 || m.Evictions != 3 {
+		t.Errorf("%+v", m)
+	}
+	cache.Insert(g, &(*slots)[2], newBlock(10), 10, 1) // by a reader that has the slots
+	cache.InsertRoot(g, &again, make([]cache.Slot[block], 3), 100, 1)
+	for budget := int64(3000); again.Peek() != nil; budget -= 100 {
+		(*slots)[2].Get()
+		c.SetBudget(budget)
+	}
+	if (*slots)[2].Peek() != nil {
+		t.Errorf("something of the group stays: %+v", c.Metrics())
+	}
+	g.Drop()
+	other.Drop()
+	if m := c.Metrics(); m.UsedBytes != 0 || m.Entries != 0 {
+		t.Errorf("after Drop: %+v", m)
+	}
+}
+
 // TestTooLarge: a value beyond the budget is usable and not cached, and pushes
 // nothing out.
 func TestTooLarge(t *testing.T) {

@@ -55,7 +55,23 @@ func (s *Slot[T]) Peek() *T {
 // at least 1. A value that cannot be cached (larger than the budget, dropped
 // group) is returned in either case.
 func Insert[T any](g *Group, s *Slot[T], v T, bytes int64, weight int) *T {
-	it := &item[T]{value: v, slot: s}
+	return insert(g, s, &item[T]{value: v}, bytes, weight)
+}
+
+// InsertRoot is Insert of the value that has the slots of the group's other values: when it is
+// evicted, so are they. It counts as hit at once, since its user is about to fill them.
+//
+// Why: a value in a slot keeps the memory of all slots beside it, which nothing accounts for, and
+// nobody would find it there. What is put into a slot after the eviction goes with the next root.
+func InsertRoot[T any](g *Group, s *Slot[T], v T, bytes int64, weight int) *T {
+	it := &item[T]{value: v}
+	it.root = true
+	it.marks.Store(uint32(max(weight, 1)))
+	return insert(g, s, it, bytes, weight)
+}
+
+func insert[T any](g *Group, s *Slot[T], it *item[T], bytes int64, weight int) *T {
+	it.slot = s
 	it.self = it
 	it.group = g
 	it.weight = uint32(max(weight, 1))
