@@ -54,9 +54,10 @@ const (
 
 	// pressureBytes is how much a writer may write between two pauses.
 	pressureBytes = 32 << 10
-	// longestPause is the pause just below full pressure. Below it a pause is
-	// proportional to the square of the pressure.
+	// longestPause is the pause just below full pressure, but for runs: maxPause. Below it a pause
+	// is proportional to the square of the pressure.
 	longestPause = 4 * time.Millisecond
+	maxPause     = 250 * time.Millisecond
 )
 
 func (t *throttle) init(u *Upkeep) {
@@ -151,6 +152,14 @@ func (u *Upkeep) Admit(
 	return err
 }
 
+// pause returns how long a writer pauses at a pressure below 1. Beyond runsHard it goes on growing
+// with the runs: where merges are slower than the slowest writers, runs would become ever more, and
+// with them what reads search and what files take in memory.
+func (t *throttle) pause(p float64) time.Duration {
+	p = max(p, share(float64(t.deepest.Load()), float64(t.runsSoft), float64(t.runsHard)))
+	return time.Duration(min(p*p*float64(longestPause), float64(maxPause)))
+}
+
 // waitedFor says what holds writers up.
 func (t *throttle) waitedFor() string {
 	buffers, log, runs := t.debts()
@@ -213,7 +222,7 @@ func (t *throttle) queue(ctx context.Context, n int64, deletes bool) error {
 				return nil
 			}
 			t.debt = 0
-			return sleep(ctx, time.Duration(p*p*float64(longestPause)))
+			return sleep(ctx, t.pause(p))
 		}
 		if err := u.scheduler.flushFailure(); err != nil {
 			return fmt.Errorf("engine: write buffers are full and cannot be flushed: %w", err)

@@ -3,6 +3,7 @@ package upkeep
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/internal/manifest"
 )
@@ -32,5 +33,27 @@ func TestWaitedFor(t *testing.T) {
 		if got := m.waitedFor(); !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %q", c, got)
 		}
+	}
+}
+
+// Writers pause for longer the more runs there are, without an end that runs could outgrow.
+func TestPauseForRuns(t *testing.T) {
+	u := New(Env{}, Options{}, emptyState)
+	m := &u.throttle
+	m.budget, m.logBudget, m.runsSoft, m.runsHard = 100, 100, 10, 20
+	last := time.Duration(0)
+	for _, c := range []struct {
+		runs int64
+		want time.Duration
+	}{
+		{15, time.Millisecond}, {20, longestPause}, {30, 4 * longestPause},
+		{60, 25 * longestPause}, {200, maxPause},
+	} {
+		m.deepest.Store(c.runs)
+		p := m.pressure()
+		if got := m.pause(p); got != c.want || got <= last || p >= 1 {
+			t.Errorf("%d runs: %v at a pressure of %v, want %v", c.runs, got, p, c.want)
+		}
+		last = m.pause(p)
 	}
 }
