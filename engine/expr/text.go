@@ -344,17 +344,24 @@ func not(not bool) string {
 // ident returns a name as SQL wants it: as it is if it consists of letters, digits and
 // underscores and is not a keyword, otherwise in double quotes.
 func ident(name string) string {
-	plain := name != "" && !keywords[strings.ToUpper(name)]
+	var upper [maxKeyword]byte
+	plain := name != ""
 	for i := range len(name) {
 		c := name[i]
+		if i < len(upper) {
+			upper[i] = c &^ 0x20
+		}
 		letter := c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z'
 		plain = plain && (letter || (i > 0 && '0' <= c && c <= '9'))
 	}
-	if plain {
+	if plain && (len(name) > len(upper) || !keywords[string(upper[:len(name)])]) {
 		return name
 	}
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
+
+// maxKeyword is the length of the longest keyword.
+const maxKeyword = len("TIMESTAMP")
 
 var keywords = func() map[string]bool {
 	m := map[string]bool{}

@@ -3,62 +3,66 @@ package expr
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"unsafe"
 )
 
 // Children returns the direct operands of an expression, in the order of the text form.
-func Children(e Expr) []Expr {
+func Children(e Expr) []Expr { return AppendChildren(nil, e) }
+
+// AppendChildren is Children that may use the memory of dst, which is empty.
+func AppendChildren(dst []Expr, e Expr) []Expr {
 	switch e := e.(type) {
 	case Cmp:
-		return []Expr{e.L, e.R}
+		return append(dst, e.L, e.R)
 	case In:
-		return append([]Expr{e.X}, e.List...)
+		return append(append(dst, e.X), e.List...)
 	case Between:
-		return []Expr{e.X, e.Lo, e.Hi}
+		return append(dst, e.X, e.Lo, e.Hi)
 	case BeginsWith:
-		return []Expr{e.X, e.Prefix}
+		return append(dst, e.X, e.Prefix)
 	case Like:
-		return []Expr{e.X, e.Pattern}
+		return append(dst, e.X, e.Pattern)
 	case IsNull:
-		return []Expr{e.X}
+		return append(dst, e.X)
 	case And:
 		return e.Terms
 	case Or:
 		return e.Terms
 	case Not:
-		return []Expr{e.X}
+		return append(dst, e.X)
 	case Row:
 		return e.Items
 	case Contains:
-		return []Expr{e.X, e.Item}
+		return append(dst, e.X, e.Item)
 	case Arith:
 		if e.R == nil {
-			return []Expr{e.L}
+			return append(dst, e.L)
 		}
-		return []Expr{e.L, e.R}
+		return append(dst, e.L, e.R)
 	case Func:
 		return e.Args
 	case IsDistinct:
-		return []Expr{e.L, e.R}
+		return append(dst, e.L, e.R)
 	case Cast:
-		return []Expr{e.X}
+		return append(dst, e.X)
 	case Case:
-		return e.children()
+		return e.children(dst)
 	case Apply:
 		return e.Args
 	}
 	return nil
 }
 
-// children returns X if there is one, the branches, and Else.
-func (e Case) children() []Expr {
-	out := make([]Expr, 0, 2*len(e.Whens)+2)
+// children appends X if there is one, the branches, and Else.
+func (e Case) children(dst []Expr) []Expr {
 	if e.X != nil {
-		out = append(out, e.X)
+		dst = append(dst, e.X)
 	}
 	for _, w := range e.Whens {
-		out = append(out, w.If, w.Then)
+		dst = append(dst, w.If, w.Then)
 	}
-	return append(out, e.Else)
+	return append(dst, e.Else)
 }
 
 // caseOf returns the Case whose children are given.
@@ -106,64 +110,78 @@ func Walk(e Expr, visit func(Expr) bool) {
 		}
 		return
 	}
-	for _, child := range Children(e) {
+	var room [4]Expr
+	for _, child := range AppendChildren(room[:0], e) {
 		Walk(child, visit)
 	}
 }
 
 // Rewrite returns the expression with everything in it replaced by what f returns for it,
 // operands first. f is given expressions whose operands are replaced already. The first
-// error ends it.
+// error ends it. What does not change is shared with the expression.
 func Rewrite(e Expr, f func(Expr) (Expr, error)) (Expr, error) {
-	if c, ok := e.(Cmp); ok {
-		l, err := Rewrite(c.L, f)
+	switch x := e.(type) { // the most frequent ones, without a list
+	case Const, Param, Column, Slot, Agg:
+		return f(e)
+	case Cmp:
+		l, r, changed, err := rewritePair(x.L, x.R, f)
 		if err != nil {
 			return nil, err
 		}
-		r, err := Rewrite(c.R, f)
+		if changed {
+			e = Cmp{x.Op, l, r}
+		}
+		return f(e)
+	case Arith:
+		if x.R == nil {
+			break
+		}
+		l, r, changed, err := rewritePair(x.L, x.R, f)
 		if err != nil {
 			return nil, err
 		}
-		if !same(c.L, l) || !same(c.R, r) {
-			e = Cmp{c.Op, l, r}
+		if changed {
+			e = Arith{x.Op, l, r}
 		}
 		return f(e)
 	}
-	if a, ok := e.(Arith); ok && a.R != nil {
-		l, err := Rewrite(a.L, f)
-		if err != nil {
-			return nil, err
-		}
-		r, err := Rewrite(a.R, f)
-		if err != nil {
-			return nil, err
-		}
-		if !same(a.L, l) || !same(a.R, r) {
-			a.L, a.R = l, r
-			e = a
-		}
-		return f(e)
-	}
-	children := Children(e)
-	if len(children) == 0 {
-		return f(e)
-	}
-	replaced, changed := make([]Expr, len(children)), false
+	var room [4]Expr
+	children := AppendChildren(room[:0], e)
+	var replaced []Expr
 	for i, child := range children {
-		var err error
-		if replaced[i], err = Rewrite(child, f); err != nil {
+		out, err := Rewrite(child, f)
+		if err != nil {
 			return nil, err
 		}
-		changed = changed || !same(child, replaced[i])
+		if replaced == nil && !same(child, out) {
+			replaced = slices.Clone(children)
+		}
+		if replaced != nil {
+			replaced[i] = out
+		}
 	}
-	if changed {
+	if replaced != nil {
 		e = withChildren(e, replaced)
 	}
 	return f(e)
 }
 
-// same reports whether two leaves are known to be the same; for others it returns false.
+// rewritePair rewrites two operands, and reports whether they have changed.
+func rewritePair(l, r Expr, f func(Expr) (Expr, error)) (l2, r2 Expr, changed bool, err error) {
+	if l2, err = Rewrite(l, f); err != nil {
+		return nil, nil, false, err
+	}
+	if r2, err = Rewrite(r, f); err != nil {
+		return nil, nil, false, err
+	}
+	return l2, r2, !same(l, l2) || !same(r, r2), nil
+}
+
+// same reports whether two expressions are known to be the same: one in memory, or equal leaves.
 func same(a, b Expr) bool {
+	if *(*[2]uintptr)(unsafe.Pointer(&a)) == *(*[2]uintptr)(unsafe.Pointer(&b)) {
+		return true
+	}
 	switch a.(type) {
 	case Const, Param, Column, Slot, Agg:
 		switch b.(type) {
@@ -233,7 +251,8 @@ func Equal(a, b Expr) bool {
 			return in.Not == other.Not && Equal(in.X, other.X)
 		}
 	}
-	x, y := Children(a), Children(b)
+	var room, other [4]Expr
+	x, y := AppendChildren(room[:0], a), AppendChildren(other[:0], b)
 	if len(x) != len(y) || !equalNode(a, b) {
 		return false
 	}
@@ -295,7 +314,8 @@ func checkDepth(e Expr, left int) error {
 	case left == 0:
 		return fmt.Errorf("expr: nested more than %d deep", MaxDepth)
 	}
-	for _, child := range Children(e) {
+	var room [4]Expr
+	for _, child := range AppendChildren(room[:0], e) {
 		if err := checkDepth(child, left-1); err != nil {
 			return err
 		}

@@ -275,7 +275,7 @@ func (p *path) sharded() bool {
 // newPath describes an index, or the rows, as a way to read a relation; keysToo is for
 // the rows' keys beside the columns.
 func (q *query) newPath(r *relation, x *schema.Index, keysToo bool) *path {
-	p := &path{q: q, rel: r, index: x, key: keyFor(r, x), limit: -1}
+	p := &path{q: q, rel: r, index: x, key: r.keyOf(x), limit: -1}
 	p.own = len(p.key.Fields)
 	p.pred = r.pred
 	if x != nil {
@@ -285,12 +285,17 @@ func (q *query) newPath(r *relation, x *schema.Index, keysToo bool) *path {
 		}
 		p.repeats = slices.Contains(p.key.Each, true)
 	}
-	p.need = need{ordinals: slices.Clone(r.need.ordinals)}
+	wanted := schema.Columns(r.need.ordinals...)
 	for _, t := range p.pred {
-		addColumns(&p.need, t, r.source)
+		expr.Walk(t, func(x expr.Expr) bool {
+			if c, ok := x.(expr.Column); ok && c.Source == r.source {
+				wanted.Add(c.Ordinal)
+			}
+			return true
+		})
 	}
-	p.need.rowKey = r.need.rowKey || keysToo || p.repeats
-	p.setLayout()
+	p.need, p.layout = q.layoutOf(r, wanted, r.need.rowKey || keysToo || p.repeats)
+	p.setCover(wanted)
 	return p
 }
 
@@ -312,17 +317,8 @@ func addColumns(n *need, e expr.Expr, source int) {
 	})
 }
 
-// setLayout decides what is read, and from where.
-func (p *path) setLayout() {
-	for _, o := range p.need.ordinals {
-		c := p.q.column(p.rel.source, o)
-		p.layout = append(p.layout, ColumnRef{Source: p.rel.source, Ordinal: o, Name: c.String()})
-	}
-	if p.need.rowKey {
-		p.layout = append(p.layout, ColumnRef{Source: p.rel.source, Ordinal: RowPK, Name: "row pk"},
-			ColumnRef{Source: p.rel.source, Ordinal: RowSK, Name: "row sk"})
-	}
-	wanted := schema.Columns(p.need.ordinals...)
+// setCover decides from where what is needed is read.
+func (p *path) setCover(wanted schema.ColumnSet) {
 	if p.index == nil {
 		p.entry, p.covering = wanted, true
 		p.keysOnly = wanted.Within(rowKeyColumns(p.rel.table))

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
@@ -148,7 +149,8 @@ func (q *query) resolveConditions() error {
 
 // addWhere adds a condition on joined rows.
 func (q *query) addWhere(e expr.Expr) {
-	for _, t := range conjunct.Split(nil, q.normalise(e)) {
+	var room [4]expr.Expr
+	for _, t := range conjunct.Split(room[:0], q.normalise(e)) {
 		if applies(t) {
 			q.late = append(q.late, t)
 		} else {
@@ -189,15 +191,15 @@ func (q *query) expression(e expr.Expr, where string) (expr.Expr, error) {
 	if e == nil {
 		return nil, queryError(0, "an expression of %s is missing", where)
 	}
-	out, err := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
-		switch x := x.(type) {
+	out, err := expr.Rewrite(e, func(e expr.Expr) (expr.Expr, error) {
+		switch x := e.(type) {
 		case expr.Column:
-			return q.resolveColumn(x)
+			return q.resolveColumn(x, e)
 		case expr.Param:
 			if x.Index < 0 || x.Index >= maxParams {
 				return nil, queryError(q.position(x), "parameter %d is out of range", x.Index+1)
 			}
-			return x, nil
+			return e, nil
 		case expr.Slot:
 			return nil, queryError(q.position(x), "%s stands for no column", x)
 		case expr.Agg:
@@ -213,7 +215,7 @@ func (q *query) expression(e expr.Expr, where string) (expr.Expr, error) {
 		case expr.In:
 			q.noteLists(x)
 		}
-		return likeParam(x), nil
+		return likeParam(e), nil
 	})
 	if err != nil {
 		return nil, err
@@ -262,12 +264,15 @@ func (q *query) position(e expr.Expr) int {
 	return q.sel.Position(e)
 }
 
-// resolveColumn finds a column by name, or checks one that is resolved.
-func (q *query) resolveColumn(c expr.Column) (expr.Expr, error) {
+// resolveColumn finds a column by name, or checks one that is resolved. c is e.
+func (q *query) resolveColumn(c expr.Column, e expr.Expr) (expr.Expr, error) {
 	if c.Source >= 0 {
 		if r := q.relationOf(c.Source); r != nil {
 			if _, ok := r.columnOf(c.Ordinal); ok {
-				return q.column(c.Source, c.Ordinal), nil
+				if found := q.column(c.Source, c.Ordinal); found != c {
+					return found, nil
+				}
+				return e, nil
 			}
 		}
 		return nil, queryError(q.position(c), "there is no column %s", c)
@@ -343,15 +348,27 @@ func (q *query) lookup(c expr.Column) (found expr.Column, n int) {
 		}
 	}
 	for _, r := range q.rels[:len(q.sel.From)] {
-		if table != "" && !strings.EqualFold(r.name, table) {
+		if table != "" && !sameName(r.name, table) {
 			continue
 		}
 		for i := range r.columns() {
-			col, ok := r.columnOf(i)
-			if ok && strings.EqualFold(col.Name, name) {
-				found, n = q.column(r.source, i), n+1
+			if sameName(r.nameOf(i), name) {
+				if _, ok := r.columnOf(i); ok {
+					found, n = q.column(r.source, i), n+1
+				}
 			}
 		}
 	}
 	return found, n
+}
+
+// sameName reports whether names are equal in any case. Most have other last letters.
+func sameName(a, b string) bool {
+	if len(a) > 0 && len(b) > 0 {
+		x, y := a[len(a)-1], b[len(b)-1]
+		if x < utf8.RuneSelf && y < utf8.RuneSelf && (x^y)&^0x20 != 0 {
+			return false
+		}
+	}
+	return strings.EqualFold(a, b)
 }

@@ -105,7 +105,7 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 		paths = bestPoint(paths)
 	}
 	paths = append(paths, q.skipGroups(paths)...)
-	var all []candidate
+	all := make([]candidate, 0, len(paths)+2)
 	for _, p := range paths {
 		p.price(e, q.costs())
 	}

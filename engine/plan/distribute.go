@@ -253,9 +253,10 @@ type columnClass struct{ columns []expr.Column }
 func restriction(t expr.Expr) (c expr.Column, with func(expr.Column) expr.Expr, ok bool) {
 	switch t := t.(type) {
 	case expr.Cmp:
-		c, ok = t.L.(expr.Column)
-		return c, func(o expr.Column) expr.Expr { return expr.Cmp{Op: t.Op, L: o, R: t.R} },
-			ok && c.Collation == 0 && t.Op != expr.Ne && spans.IsConstant(t.R)
+		if c, ok = t.L.(expr.Column); ok && c.Collation == 0 && t.Op != expr.Ne &&
+			spans.IsConstant(t.R) {
+			return c, sameCmp(t), true
+		}
 	case expr.In:
 		c, ok = t.X.(expr.Column)
 		for _, item := range t.List {
@@ -265,6 +266,11 @@ func restriction(t expr.Expr) (c expr.Column, with func(expr.Column) expr.Expr, 
 			ok && c.Collation == 0 && !t.Not
 	}
 	return c, nil, false
+}
+
+// sameCmp returns what makes a comparison of another column. Why a function: it takes memory.
+func sameCmp(t expr.Cmp) func(expr.Column) expr.Expr {
+	return func(o expr.Column) expr.Expr { return expr.Cmp{Op: t.Op, L: o, R: t.R} }
 }
 
 // collectNeeds notes the columns that are used above the access of each relation.

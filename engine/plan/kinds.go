@@ -134,43 +134,43 @@ func (q *query) checkTypes(original, resolved expr.Expr) (err error) {
 	return err
 }
 
-func (q *query) checkNode(x expr.Expr) error {
-	switch x := x.(type) {
+func (q *query) checkNode(e expr.Expr) error {
+	switch x := e.(type) {
 	case expr.Cmp:
-		return q.checkPair(x, x.L, x.R)
+		return q.checkPair(e, x.L, x.R)
 	case expr.In:
 		if _, ok := x.X.(expr.Const); ok && isSubquery(x.List[0]) {
 			return nil // it is in no result without rows
 		}
 		for _, item := range x.List {
-			if err := q.checkPair(x, x.X, item); err != nil {
+			if err := q.checkPair(e, x.X, item); err != nil {
 				return err
 			}
 		}
 	case expr.Between:
-		if err := q.checkPair(x, x.X, x.Lo); err != nil {
+		if err := q.checkPair(e, x.X, x.Lo); err != nil {
 			return err
 		}
-		return q.checkPair(x, x.X, x.Hi)
+		return q.checkPair(e, x.X, x.Hi)
 	case expr.BeginsWith:
-		return q.checkText(x, x.X, x.Prefix)
+		return q.checkText(e, x.X, x.Prefix)
 	case expr.Like:
-		return q.checkText(x, x.X, x.Pattern)
+		return q.checkText(e, x.X, x.Pattern)
 	case expr.And:
-		return q.checkKind(x, expr.KindBool, x.Terms...)
+		return q.checkKind(e, expr.KindBool, x.Terms...)
 	case expr.Or:
-		return q.checkKind(x, expr.KindBool, x.Terms...)
+		return q.checkKind(e, expr.KindBool, x.Terms...)
 	case expr.Not:
-		return q.checkKind(x, expr.KindBool, x.X)
+		return q.checkKind(e, expr.KindBool, x.X)
 	case expr.Arith:
 		if x.R == nil {
-			return q.checkKind(x, expr.KindInt, x.L)
+			return q.checkKind(e, expr.KindInt, x.L)
 		}
-		return q.checkKind(x, expr.KindInt, x.L, x.R)
+		return q.checkKind(e, expr.KindInt, x.L, x.R)
 	case expr.IsDistinct:
-		return q.checkPair(x, x.L, x.R)
+		return q.checkPair(e, x.L, x.R)
 	case expr.Func, expr.Case, expr.Cast, expr.Contains:
-		return q.checkOperands(x)
+		return q.checkOperands(e)
 	}
 	return nil
 }

@@ -57,6 +57,9 @@ func (p *path) priceOf(e *estimate.Estimator, c *Costs) {
 	}
 	var cost float64
 	p.estimate, cost = p.reading(e, c, read, seeks)
+	if p.skip != nil && p.skip.template != nil { // the rows may be in its last groups
+		p.estimate.Startup += seeks / 2 * c.Seek
+	}
 	if p.fixed == 0 && (p.ordered || p.scan.Buckets <= 1) { // it is read in the order of its key
 		p.reach(e, cost)
 	}

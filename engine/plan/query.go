@@ -5,6 +5,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
@@ -72,6 +73,64 @@ type relation struct {
 	// pred holds the conjuncts on this relation alone that may be tested before joining.
 	pred []expr.Expr
 	need need
+	// parts are what the paths of the relation, and of its copies, have in common.
+	parts *pathParts
+}
+
+// pathParts are the keys of the indexes of a table, and what is read of rows. They are not changed.
+type pathParts struct {
+	keys    []indexKey
+	layouts []needLayout
+}
+
+type indexKey struct {
+	index *schema.Index
+	key   spans.Key
+}
+
+type needLayout struct {
+	columns schema.ColumnSet
+	need    need
+	layout  []ColumnRef
+}
+
+// keyOf is keyFor, once for each index.
+func (r *relation) keyOf(x *schema.Index) spans.Key {
+	if r.parts == nil {
+		r.parts = new(pathParts)
+	}
+	for i := range r.parts.keys {
+		if k := &r.parts.keys[i]; k.index == x {
+			return k.key
+		}
+	}
+	key := keyFor(r, x)
+	r.parts.keys = append(r.parts.keys, indexKey{x, key})
+	return key
+}
+
+// layoutOf returns what it is to need some columns of rows, and the elements of such rows.
+//
+// Requires: keyOf was called.
+func (q *query) layoutOf(r *relation, columns schema.ColumnSet, rowKey bool) (need, []ColumnRef) {
+	for i := range r.parts.layouts {
+		if l := &r.parts.layouts[i]; l.need.rowKey == rowKey && l.columns == columns {
+			return l.need, l.layout
+		}
+	}
+	n := need{slices.AppendSeq(make([]int, 0, columns.Len()), columns.All()), rowKey}
+	layout := make([]ColumnRef, 0, len(n.ordinals)+2)
+	for _, o := range n.ordinals {
+		c := q.column(r.source, o)
+		layout = append(layout, ColumnRef{Source: r.source, Ordinal: o, Name: c.String()})
+	}
+	if n.rowKey {
+		layout = append(layout, ColumnRef{Source: r.source, Ordinal: RowPK, Name: "row pk"},
+			ColumnRef{Source: r.source, Ordinal: RowSK, Name: "row sk"})
+	}
+	layout = slices.Clip(layout)
+	r.parts.layouts = append(r.parts.layouts, needLayout{columns, n, layout})
+	return n, layout
 }
 
 // need says what must be read of a relation.
@@ -132,6 +191,14 @@ func (r *relation) columnOf(ordinal int) (schema.Column, bool) {
 		return c, true
 	}
 	return schema.Column{}, false
+}
+
+// nameOf returns the name of a column.
+func (r *relation) nameOf(ordinal int) string {
+	if r.table == nil {
+		return r.sub.query.outputs[ordinal].Name
+	}
+	return r.table.Columns[ordinal].Name
 }
 
 // columns returns how many columns a relation has, dropped ones included.

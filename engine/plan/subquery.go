@@ -383,46 +383,58 @@ func (s *subquery) argument(c expr.Column) expr.Expr {
 
 // likeParam gives a column that is compared with a parameter the collation of that, if it takes
 // more texts for equal: no index is used for a column under another collation than its own.
-func likeParam(x expr.Expr) expr.Expr {
-	var raise func(e, other expr.Expr) expr.Expr
-	raise = func(e, other expr.Expr) expr.Expr {
-		switch o := other.(type) {
-		case expr.Param:
-			if c, ok := e.(expr.Column); ok && o.Collation > c.Collation {
-				c.Collation = o.Collation
-				return c
-			}
-		case expr.Row:
-			if row, ok := e.(expr.Row); ok && len(row.Items) == len(o.Items) {
-				items := slices.Clone(row.Items)
-				for i := range items {
-					items[i] = raise(items[i], o.Items[i])
-				}
-				return expr.Row{Items: items}
-			}
-		}
-		return e
-	}
-	switch x := x.(type) {
+func likeParam(e expr.Expr) expr.Expr {
+	switch x := e.(type) {
 	case expr.Cmp:
-		x.L, x.R = raise(x.L, x.R), raise(x.R, x.L)
-		return x
+		if raises(x.L) || raises(x.R) {
+			x.L, x.R = raised(x.L, x.R), raised(x.R, x.L)
+			return x
+		}
 	case expr.IsDistinct:
-		x.L, x.R = raise(x.L, x.R), raise(x.R, x.L)
+		x.L, x.R = raised(x.L, x.R), raised(x.R, x.L)
 		return x
 	case expr.Between:
-		x.X = raise(raise(x.X, x.Lo), x.Hi)
+		x.X = raised(raised(x.X, x.Lo), x.Hi)
 		return x
 	case expr.BeginsWith:
-		x.X = raise(x.X, x.Prefix)
+		x.X = raised(x.X, x.Prefix)
 		return x
 	case expr.In:
 		for _, item := range x.List {
-			x.X = raise(x.X, item)
+			x.X = raised(x.X, item)
 		}
 		return x
 	}
-	return x
+	return e
+}
+
+// raises reports whether an operand may give the other one a collation.
+func raises(e expr.Expr) bool {
+	switch e.(type) {
+	case expr.Param, expr.Row:
+		return true
+	}
+	return false
+}
+
+// raised returns an operand with the collation of the other one.
+func raised(e, other expr.Expr) expr.Expr {
+	switch o := other.(type) {
+	case expr.Param:
+		if c, ok := e.(expr.Column); ok && o.Collation > c.Collation {
+			c.Collation = o.Collation
+			return c
+		}
+	case expr.Row:
+		if row, ok := e.(expr.Row); ok && len(row.Items) == len(o.Items) {
+			items := slices.Clone(row.Items)
+			for i := range items {
+				items[i] = raised(items[i], o.Items[i])
+			}
+			return expr.Row{Items: items}
+		}
+	}
+	return e
 }
 
 // mapOuter replaces the columns of queries around in a query that is resolved.

@@ -151,7 +151,8 @@ func (n *normaliser) fold(e expr.Expr) (folded expr.Expr, ok bool) {
 		}
 		return expr.Const{Value: n.params[e.Index]}, true
 	}
-	for _, child := range expr.Children(e) {
+	var room [4]expr.Expr
+	for _, child := range expr.AppendChildren(room[:0], e) {
 		if _, ok := child.(expr.Const); !ok {
 			return nil, false
 		}

@@ -23,13 +23,20 @@ func (n *normaliser) compare(op expr.Op, l, r expr.Expr) expr.Expr {
 		return False
 	}
 	e := expr.Cmp{Op: op, L: l, R: r}
-	if folded, ok := n.fold(e); ok {
-		return n.opaque(folded, true)
+	if isConst(l) && isConst(r) {
+		if folded, ok := n.fold(e); ok {
+			return n.opaque(folded, true)
+		}
 	}
 	if IsConstant(l) && !IsConstant(r) {
 		e = expr.Cmp{Op: op.Swap(), L: r, R: l}
 	}
 	return n.convert(e)
+}
+
+func isConst(e expr.Expr) bool {
+	_, ok := e.(expr.Const)
+	return ok
 }
 
 // convert turns the constant of a comparison into a value of the column.

@@ -232,8 +232,8 @@ func (e *Estimator) known(operand expr.Expr) (v expr.Value, ok bool) {
 	return v, false
 }
 
-// encode returns a value as column i of a key holds it.
-func (e *Estimator) encode(x *schema.Index, i int, v expr.Value) ([]byte, bool) {
+// encode appends a value as column i of a key holds it to dst, which is empty.
+func (e *Estimator) encode(dst []byte, x *schema.Index, i int, v expr.Value) ([]byte, bool) {
 	column := keyColumn(e.table, x, i)
 	field := e.table.Columns[column.Ordinal].Field(column)
 	if v.IsNull() {
@@ -243,8 +243,11 @@ func (e *Estimator) encode(x *schema.Index, i int, v expr.Value) ([]byte, bool) 
 	if p != spans.Exact && p != spans.Between {
 		return nil, false
 	}
-	return spans.AppendField(nil, &field, v)
+	return spans.AppendField(dst, &field, v)
 }
+
+// shortBytes is the length of most encoded values.
+const shortBytes = 32
 
 // bounds is what the terms of an AND say about the range of a column.
 type bounds struct {
@@ -323,7 +326,8 @@ func (e *Estimator) histogram(x *schema.Index, b bounds, n float64) (f float64, 
 	if k == nil {
 		return 0, false
 	}
-	lo, hi, ok := e.encodeBounds(x, 0, b)
+	var room [2 * shortBytes]byte
+	lo, hi, ok := e.encodeBounds(room[:], x, 0, b)
 	if !ok {
 		return 0, false
 	}
@@ -336,14 +340,16 @@ func (e *Estimator) histogram(x *schema.Index, b bounds, n float64) (f float64, 
 	return max(min(f, 1-(outside-inside), inside+n*one), inside, one), ok
 }
 
-// encodeBounds returns a range of column i of a key as bytes.
-func (e *Estimator) encodeBounds(x *schema.Index, i int, b bounds) (lo, hi []byte, ok bool) {
+// encodeBounds returns a range of column i of a key as bytes, in room if they fit.
+func (e *Estimator) encodeBounds(room []byte, x *schema.Index, i int, b bounds) (lo, hi []byte,
+	ok bool) {
+	half := len(room) / 2
 	loOK, hiOK := b.lo.IsNull(), b.hi.IsNull()
 	if !loOK {
-		lo, loOK = e.encode(x, i, b.lo)
+		lo, loOK = e.encode(room[:0:half], x, i, b.lo)
 	}
 	if !hiOK {
-		hi, hiOK = e.encode(x, i, b.hi)
+		hi, hiOK = e.encode(room[half:half], x, i, b.hi)
 	}
 	if !loOK || !hiOK {
 		return nil, nil, false
@@ -353,12 +359,15 @@ func (e *Estimator) encodeBounds(x *schema.Index, i int, b bounds) (lo, hi []byt
 		lo, hi, loOut, hiOut = hi, lo, hiOut, loOut
 	}
 	if lo != nil && loOut {
-		if lo, ok = keycodec.PrefixEnd(nil, lo); !ok {
+		if lo, ok = keycodec.PrefixEnd(lo[:0], lo); !ok {
 			return nil, nil, false
 		}
 	}
 	if hi != nil && !hiOut {
-		hi, _ = keycodec.PrefixEnd(nil, hi)
+		hi, ok = keycodec.PrefixEnd(hi[:0], hi)
+		if !ok {
+			hi = nil
+		}
 	}
 	return lo, hi, true
 }
@@ -436,7 +445,10 @@ func (e *Estimator) columns(f float64, equals equalities, lists []expr.In,
 			own = append(own, restriction{o, e.list(in)})
 			continue
 		}
-		f *= e.listAmong(equals, &ranges, in)
+		share, at := e.listAmong(equals, ranges, in)
+		if f *= share; at >= 0 {
+			ranges = slices.Delete(ranges, at, at+1)
+		}
 	}
 	slices.SortFunc(ranges, func(a, b columnRange) int { return a.ordinal - b.ordinal })
 	for _, r := range ranges {

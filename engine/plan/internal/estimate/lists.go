@@ -84,18 +84,18 @@ func (e *Estimator) listWithin(in expr.In, b bounds) expr.In {
 	return expr.In{X: in.X, List: kept}
 }
 
-// listAmong is listWith of a list and of the range of its column, which it takes out of ranges.
-func (e *Estimator) listAmong(equals equalities, ranges *[]columnRange, in expr.In) float64 {
+// listAmong is listWith of a list and of the range of its column, whose place it returns, -1 if
+// there is none.
+func (e *Estimator) listAmong(equals equalities, ranges []columnRange, in expr.In) (f float64,
+	at int) {
 	column, ok := in.X.(expr.Column)
 	own := func(r columnRange) bool { return r.ordinal == column.Ordinal }
-	at := slices.IndexFunc(*ranges, own)
-	if !ok || in.Not || at < 0 {
-		return e.listWith(equals, in)
+	if at = slices.IndexFunc(ranges, own); !ok || in.Not || at < 0 {
+		return e.listWith(equals, in), -1
 	}
-	r := (*ranges)[at]
-	*ranges = slices.Delete(*ranges, at, at+1)
+	r := ranges[at]
 	within := e.within(r.ordinal, r.bounds)
-	return min(e.listWith(equals, e.listWithin(in, r.bounds)), within)
+	return min(e.listWith(equals, e.listWithin(in, r.bounds)), within), at
 }
 
 // runs estimates how many ranges the n values of a list make: integers that follow each other are

@@ -111,6 +111,7 @@ func (e *Estimator) counted(x *schema.Index, lo, hi []byte, points int) (f float
 	key = binary.LittleEndian.AppendUint32(key, id)
 	key = append(key, byte(points))
 	key = binary.LittleEndian.AppendUint32(key, uint32(len(lo)))
+	begin := len(key)
 	l.key = append(append(key, lo...), hi...)
 	n, known := l.counts[string(l.key)]
 	if !known {
@@ -118,7 +119,13 @@ func (e *Estimator) counted(x *schema.Index, lo, hi []byte, points int) (f float
 			return 0, false
 		}
 		l.left--
-		if n, ok = l.counter.Range(e.table, x, lo, hi, points); !ok {
+		// The copies, so that callers may have their bounds on the stack.
+		end := begin + len(lo)
+		from, to := l.key[begin:end:end], []byte(nil)
+		if hi != nil {
+			to = l.key[end:len(l.key):len(l.key)]
+		}
+		if n, ok = l.counter.Range(e.table, x, from, to, points); !ok {
 			n = -1
 		}
 		if l.counts == nil {
@@ -186,7 +193,8 @@ func (e *Estimator) prefix(key []byte, x *schema.Index, n int, equals equalities
 			return nil, false
 		}
 		v, known := e.known(operand)
-		b, ok := e.encode(x, i, v)
+		var room [shortBytes]byte
+		b, ok := e.encode(room[:0], x, i, v)
 		if !known || !ok {
 			return nil, false
 		}
@@ -202,7 +210,8 @@ func (e *Estimator) countedRange(x *schema.Index, n int, equals equalities, b bo
 	if e.live == nil || b.loOpen || b.hiOpen || n >= keyLen(e.table, x) {
 		return 0, false
 	}
-	lo, hi, ok := e.encodeBounds(x, n, b)
+	var room [2 * shortBytes]byte
+	lo, hi, ok := e.encodeBounds(room[:], x, n, b)
 	if !ok {
 		return 0, false
 	}

@@ -100,7 +100,8 @@ func (e *Estimator) hasEnd(r columnRange) bool {
 		if k == nil {
 			continue
 		}
-		if lo, hi, ok := e.encodeBounds(x, 0, r.bounds); ok {
+		var room [2 * shortBytes]byte
+		if lo, hi, ok := e.encodeBounds(room[:], x, 0, r.bounds); ok {
 			return k.Histogram.HasEnd(lo, hi)
 		}
 	}

@@ -224,15 +224,7 @@ func (w *scanWalk) branches(i int, or expr.Or, rest []expr.Expr, depth int) (f, 
 // other terms.
 func (w *scanWalk) orOn(ordinal int, terms []expr.Expr) (or expr.Or, rest []expr.Expr, ok bool) {
 	for i, t := range terms {
-		x, isOr := t.(expr.Or)
-		if !isOr {
-			continue
-		}
-		restricts := true
-		for _, b := range x.Terms {
-			restricts = restricts && w.restricts(ordinal, b)
-		}
-		if restricts {
+		if x, ok := t.(expr.Or); ok && w.allRestrict(ordinal, x) {
 			rest = append(append(rest, terms[:i]...), terms[i+1:]...)
 			return x, rest, true
 		}
@@ -241,13 +233,27 @@ func (w *scanWalk) orOn(ordinal int, terms []expr.Expr) (or expr.Or, rest []expr
 }
 
 func (w *scanWalk) restricts(ordinal int, e expr.Expr) bool {
-	for _, t := range conjunct.Split(nil, e) {
-		if c, ok := conjunct.Restricted(t); ok && c == ordinal {
-			return true
+	switch t := e.(type) {
+	case expr.And:
+		for _, x := range t.Terms {
+			if w.restricts(ordinal, x) {
+				return true
+			}
 		}
-		if _, _, ok := w.orOn(ordinal, []expr.Expr{t}); ok {
-			return true
+		return false
+	case expr.Or:
+		return w.allRestrict(ordinal, t)
+	}
+	c, ok := conjunct.Restricted(e)
+	return ok && c == ordinal
+}
+
+// allRestrict reports whether each term of an OR restricts a column.
+func (w *scanWalk) allRestrict(ordinal int, or expr.Or) bool {
+	for _, x := range or.Terms {
+		if !w.restricts(ordinal, x) {
+			return false
 		}
 	}
-	return false
+	return true
 }

@@ -28,9 +28,10 @@ func (e *Estimator) equalTo(ordinal int, value expr.Value) float64 {
 	if value.IsNull() {
 		return 1 / max(1, e.Values(ordinal))
 	}
+	var room, after [shortBytes]byte
 	if e.live != nil {
 		for x := range e.KeysWith(ordinal) {
-			if v, ok := e.encode(x, 0, value); ok {
+			if v, ok := e.encode(room[:0], x, 0, value); ok {
 				if f, ok := e.countedValue(x, v); ok {
 					return f
 				}
@@ -42,7 +43,7 @@ func (e *Estimator) equalTo(ordinal int, value expr.Value) float64 {
 		if k == nil || len(k.Heavy) == 0 && len(k.Histogram.Bounds) == 0 {
 			continue
 		}
-		v, ok := e.encode(x, 0, value)
+		v, ok := e.encode(room[:0], x, 0, value)
 		if !ok {
 			continue
 		}
@@ -50,7 +51,7 @@ func (e *Estimator) equalTo(ordinal int, value expr.Value) float64 {
 			return f
 		}
 		rare := e.rare(ordinal, k)
-		if end, ok := keycodec.PrefixEnd(nil, v); ok && k.Histogram.Outside(v, end) {
+		if end, ok := keycodec.PrefixEnd(after[:0], v); ok && k.Histogram.Outside(v, end) {
 			rare = min(rare, k.Unseen(e.stats.Sampled))
 		}
 		return rare
@@ -69,8 +70,8 @@ func (e *Estimator) pair(x *schema.Index, first, second expr.Expr) (f float64, o
 	if !known || !both {
 		return 0, false
 	}
-	a, ok := e.encode(x, 0, v)
-	b, also := e.encode(x, 1, w)
+	a, ok := e.encode(nil, x, 0, v)
+	b, also := e.encode(nil, x, 1, w)
 	if !ok || !also {
 		return 0, false
 	}
@@ -218,7 +219,8 @@ func (s *items) total() float64 { return s.f + s.others*s.sum/max(1, s.counted) 
 func (e *Estimator) frequent(ordinal int, value expr.Value) (f float64, ok bool) {
 	for x := range e.KeysWith(ordinal) {
 		if k := e.stats.Key(x); k != nil {
-			v, ok := e.encode(x, 0, value)
+			var room [shortBytes]byte
+			v, ok := e.encode(room[:0], x, 0, value)
 			if !ok {
 				return 0, false
 			}

@@ -130,7 +130,8 @@ func (s *Shape) expr(e expr.Expr) {
 			s.query(sel, true)
 		}
 	}
-	s.operands(expr.Children(e)...)
+	var room [4]expr.Expr
+	s.operands(expr.AppendChildren(room[:0], e)...)
 }
 
 func (s *Shape) operands(list ...expr.Expr) {
