@@ -70,6 +70,7 @@ func handler(db *engine.DB) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /-/metrics", monitor.Prometheus(db))
 	mux.Handle("GET /-/healthz", monitor.HealthHandler(db))
+	mux.Handle("GET /-/vars", expvar.Handler())
 	mux.HandleFunc("POST /-/backup", func(w http.ResponseWriter, r *http.Request) {
 		reply(w, db.Checkpoint(r.Context(), r.FormValue("to"), nil))
 	})

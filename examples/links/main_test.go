@@ -57,6 +57,9 @@ func TestLinks(t *testing.T) {
 	if !strings.Contains(metrics, "kstone_commits_total 9\n") {
 		t.Error(metrics)
 	}
+	if _, vars := call("GET", "/-/vars", ""); !strings.Contains(vars, "memstats") {
+		t.Error(vars)
+	}
 	dest := filepath.Join(t.TempDir(), "copy")
 	if code, body := call("POST", "/-/backup?to="+url.QueryEscape(dest), ""); code != 200 {
 		t.Fatal(code, body)
