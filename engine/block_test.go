@@ -139,7 +139,9 @@ func check(t *testing.T, what, want string, read func(func(*engine.Block) bool) 
 		more := true
 		err := read(func(b *engine.Block) bool {
 			bytesOf := 0
-			for i, v := range b.Values() {
+			values := b.Values()
+			for i := range values.Len() {
+				v := values.At(i)
 				if bytesOf += b.KeyBytes(i) + len(v); !bytes.Equal(v, b.Value(i)) {
 					t.Fatalf("%s: value %d is %x, or %x", what, i, v, b.Value(i))
 				}

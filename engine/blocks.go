@@ -6,6 +6,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/engine/internal/read"
+	"github.com/kstonedb/kstone/internal/base"
 )
 
 // Block is a number of items that an iteration has at hand together. Their keys are decoded when
@@ -14,6 +15,9 @@ import (
 // Ownership: all it returns is valid in the call that it was handed to, a key until the next call
 // of Key or Item.
 type Block = kv.Block
+
+// Values are those of the items of a Block.
+type Values = base.Values
 
 // Share divides the stripes of an unordered scan among readers of the same moment, see Scan.Share.
 type Share = kv.Share
@@ -56,7 +60,7 @@ func yieldBlocks(it *read.Iteration, yield func(*Block) bool) error {
 		}
 		pk, skip, _ := it.Part()
 		if at.Plain != nil {
-			kv.SetEntries(b, at.Plain.Values, at.Plain, pk, skip, it.Stripe())
+			kv.SetEntries(b, at.Plain, pk, skip, it.Stripe())
 		} else {
 			at.Rows, last = it.Cut(at.Rows)
 			kv.SetRows(b, at.Rows, pk, skip, it.Stripe())

@@ -138,26 +138,40 @@ func appendEscaped(dst, s []byte) []byte {
 // appendUnescaped reads an escaped, terminated string at the start of b, appends it
 // to dst, and returns how many bytes of b it took. On error dst is unchanged.
 func appendUnescaped(dst, b []byte, what string) (out []byte, n int, err error) {
-	out = dst
-	for {
-		i := bytes.IndexByte(b[n:], escape)
-		if i < 0 {
-			return dst, 0, unterminated(what, b, len(b))
-		}
-		out = append(out, b[n:n+i]...)
-		for n += i; n < len(b) && b[n] == escape; n += 2 {
-			switch {
-			case n+1 == len(b):
+	from := len(dst)
+	out = slices.Grow(dst, min(len(b), shortString))
+	out = out[:cap(out)]
+	at := from
+	for n < len(b) {
+		c := b[n]
+		switch {
+		case at == len(out): // it is a long one
+			i := bytes.IndexByte(b[n:], escape)
+			if i < 0 {
 				return dst, 0, unterminated(what, b, len(b))
-			case b[n+1] == terminator:
-				return out, n + 2, nil
-			case b[n+1] != escapedNul:
-				return dst, 0, unterminated(what, b, n+1)
 			}
-			out = append(out, 0)
+			out = slices.Grow(append(out, b[n:n+i]...), shortString)
+			out, n, at = out[:cap(out)], n+i, at+i
+		case c != escape:
+			out[at] = c
+			n, at = n+1, at+1
+		case n+1 == len(b):
+			return dst, 0, unterminated(what, b, len(b))
+		case b[n+1] == terminator:
+			return out[:at], n + 2, nil
+		case b[n+1] != escapedNul:
+			return dst, 0, unterminated(what, b, n+1)
+		default:
+			out[at] = 0
+			n, at = n+2, at+1
 		}
 	}
+	return dst, 0, unterminated(what, b, len(b))
 }
+
+// shortString is how many bytes are copied one by one. Why not in pieces between zeros: most keys
+// are short, and numbers are full of zeros.
+const shortString = 32
 
 // unterminated returns the error for an escaped string that goes wrong at an offset of b.
 func unterminated(what string, b []byte, offset int) error {

@@ -37,6 +37,11 @@ type Cursor struct {
 	pruner Pruner // nil: every block is read
 	bounds []byte // memory of the keys that it is asked about
 
+	// Of entries that are read together: the span that they end with, if it is known.
+	span  *rankedSpan
+	ranks []uint32 // of the blocks, if it is
+	met   metSpan  // if it is not
+
 	near    *Approach // to the key of the next seek, nil if there was none
 	touched byte      // keeps loads that fill the processor's cache
 }
@@ -55,7 +60,7 @@ func (r *Reader) InitCursor(c *Cursor, snap base.SeqNum) {
 	// not here is set before it is read.
 	c.r, c.t, c.x, c.snap = r, nil, nil, snap
 	c.b, c.block, c.pos, c.streak, c.valid = nil, 0, 0, 0, false
-	c.key, c.err, c.pruner, c.near = c.key[:0], nil, nil, nil
+	c.key, c.err, c.pruner, c.near, c.span, c.met = c.key[:0], nil, nil, nil, nil, metSpan{}
 	c.seq.reset()
 }
 
@@ -68,7 +73,8 @@ func (c *Cursor) LimitReadAhead(bytes int) { c.seq.limit = bytes }
 // does not keep them in memory. Before its next use it needs InitCursor.
 func (c *Cursor) Release() {
 	c.r, c.t, c.x, c.b, c.err, c.pruner, c.near = nil, nil, nil, nil, nil, nil, nil
-	c.valid, c.entry.Value, c.own.data = false, nil, nil
+	c.valid, c.entry.Value, c.own.data, c.span, c.ranks = false, nil, nil, nil, nil
+	c.met = metSpan{}
 	if c.seq.buf = c.seq.buf[:0]; cap(c.seq.buf) > maxPooledBytes {
 		c.seq.buf = nil
 	}

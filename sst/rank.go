@@ -1,7 +1,6 @@
 package sst
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -24,8 +23,7 @@ func (r *Reader) Ranks(lo, hi []byte, snap base.SeqNum) (from, to int64, ok bool
 	if to = int64(ranks[x.n]); uint64(to) != m.Entries {
 		return 0, 0, false, nil
 	}
-	if k := t.ranked.Load(); k != nil && bytes.Equal(k.lo, lo) && bytes.Equal(k.hi, hi) &&
-		(k.hi == nil) == (hi == nil) {
+	if k := t.known.find(lo, hi); k != nil {
 		return k.from, k.to, true, nil
 	}
 	if len(lo) > 0 {
@@ -34,21 +32,11 @@ func (r *Reader) Ranks(lo, hi []byte, snap base.SeqNum) (from, to int64, ok bool
 	if hi != nil && err == nil {
 		to, err = r.rank(t, x, ranks, hi)
 	}
-	if to = max(from, to); err == nil && len(lo)+len(hi) <= maxRankedBytes {
-		t.ranked.Store(&rankedSpan{bytes.Clone(lo), bytes.Clone(hi), from, to})
+	if to = max(from, to); err == nil {
+		t.known.met(lo, hi, from, to)
 	}
 	return from, to, err == nil, err
 }
-
-// rankedSpan is an answer of Ranks. Why the last one is kept: it never changes, and a table that
-// was counted or scanned is counted or scanned again.
-type rankedSpan struct {
-	lo, hi   []byte
-	from, to int64
-}
-
-// maxRankedBytes bounds the keys of a span whose ranks are kept.
-const maxRankedBytes = 128
 
 // KeyAt returns the key before which that many entries come. Requires: Ranks was ok, and there is
 // one.

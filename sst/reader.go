@@ -51,8 +51,7 @@ type tail struct {
 	blocks  []cache.Slot[dataBlock]
 
 	ranks atomic.Pointer[[]uint32] // see entriesBefore; nil: not computed yet
-	// ranked is the last answer of Ranks, or nil.
-	ranked atomic.Pointer[rankedSpan]
+	known knownSpans
 }
 
 // NewReader returns a reader of the file that o describes. It does no I/O and

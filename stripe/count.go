@@ -5,25 +5,40 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/memtable"
 )
 
 // Count returns how many keys of [lo, hi), where nil hi is no bound, have a value for a reader at
-// snap, without reading them. ok is false if that takes reading: some are in a memtable, runs may
-// have the same keys, or not all of their entries are such keys.
+// snap. Files are not read: their indexes know. What memtables have beside them is walked over, and
+// looked up in them. ok is false if a merge of all sources takes less, or if it has to decide: runs
+// may have the same keys, or entries may be deleted or expire.
 func (s *Stripe) Count(lo, hi []byte, snap base.SeqNum) (n int64, ok bool, err error) {
 	v := s.Acquire()
 	if v == nil {
 		return 0, false, ErrClosed
 	}
 	defer v.Release()
-	if v.Active.HasKeys() || v.Active.HasRanges() {
+	written, ranges := false, false
+	v.tables(func(t *memtable.Table) {
+		written, ranges = written || t.HasKeys(), ranges || t.HasRanges()
+	})
+	if ranges {
 		return 0, false, nil
 	}
-	for _, t := range v.Frozen {
-		if t.HasKeys() || t.HasRanges() {
-			return 0, false, nil
-		}
+	if n, ok, err = v.countRuns(lo, hi, snap); !ok || err != nil || !written {
+		return n, ok, err
 	}
+	c := tableCounts.Get().(*tableCount)
+	defer tableCounts.Put(c)
+	c.view, c.seed, c.snap, c.files, c.n, c.looks = v, s.env.Seed, snap, n, 0, 0
+	defer c.cursor.Release()
+	ok, err = c.all(lo, hi)
+	c.view = nil
+	return n + c.n, ok, err
+}
+
+// countRuns is Count of the runs.
+func (v *View) countRuns(lo, hi []byte, snap base.SeqNum) (n int64, ok bool, err error) {
 	var few [4]keyRange
 	parts := few[:0] // of the runs
 	for _, run := range v.Runs {

@@ -8,8 +8,8 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
-// Count knows the number of keys of runs that have no key in common, and leaves everything else to
-// a scan: what checkScan compares it with.
+// Count knows the number of keys of runs that have no key in common, and of what few keys memtables
+// have beside them. It leaves everything else to a scan: what checkScan compares it with.
 func TestCount(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	w.env.BlockBytes = 256
@@ -46,8 +46,20 @@ func TestCount(t *testing.T) {
 	w.compact(0, 3)
 	count("", "", 500, true)
 	w.commit(put("k0001", "in memory"))
+	count("", "", 500, true)
+	w.commit(put("k0001", "again"), put("k0600", "new"))
+	count("", "", 501, true)
+	count("k0500", "", 1, true)
+	w.commit(del("k0002"), del("k0602"))
+	count("", "", 500, true)
+	count("k0002", "k0003", 0, true)
+	for i := range 100 { // a merge takes less than to look all of them up
+		w.commit(put(fmt.Sprintf("k%04d", i), "in memory"))
+	}
 	count("", "", 0, false)
+	w.compact(0, 1)
 	w.flush()
+	w.compact(0, 2)
 	w.commit(del("k0700"))
 	w.flush()
 	count("k0500", "", 0, false)

@@ -24,7 +24,7 @@ type access struct {
 	meter    *meter     // nil: what it reads has no bound
 	shared   bool       // it reads what a division gives to its worker
 	ints     *intFilter // nil: each row is tested by itself
-	bound    *intBound  // nil: gate decides about each row
+	narrow   narrower   // nil: gate, or the operator above, decides about each row
 	// gate, if not nil, reports whether a row is wanted that has the columns of decoder.first.
 	gate func(row []expr.Value) bool
 }
@@ -271,13 +271,16 @@ func (s *sink) rows(b *store.Block) bool {
 	tests := s.residual.some || s.gate != nil
 	keyed, later := d.first.NeedsKey(), d.needsKey()
 	keep := s.ints.keeps(b, s.params)
-	if s.bound != nil && (keep != nil || !s.residual.some) {
-		keep = s.bound.narrow(b, keep, a)
+	if s.narrow != nil && (keep != nil || !s.residual.some) {
+		keep = s.narrow.narrow(b, keep, a)
 	}
-	i := 0
-	for ; i < b.Len() && !s.done; i++ {
-		if keep != nil && !keep[i] {
-			continue
+	i, n := 0, b.Len()
+rows:
+	for ; i < n && !s.done; i++ {
+		for keep != nil && !keep[i] {
+			if i++; i == n {
+				break rows
+			}
 		}
 		value := b.Value(i)
 		var key store.Key
@@ -310,7 +313,7 @@ func (s *sink) rows(b *store.Block) bool {
 		s.hand(d.row)
 	}
 	a.Keys += int64(i)
-	if i == b.Len() {
+	if i == n {
 		a.Bytes += int64(b.Bytes())
 		return !s.done
 	}

@@ -75,49 +75,120 @@ func (f *intFilter) keeps(b *store.Block, params []expr.Value) []bool {
 	for i := range f.columns {
 		f.columns[i] = f.columns[i][:n]
 	}
-	if !f.reader.Read(f.columns, f.keep, b.Values()) || !f.test.Test(f.columns, f.keep, params) {
+	values := b.Values()
+	if !f.reader.Read(f.columns, f.keep, &values) || !f.test.Test(f.columns, f.keep, params) {
 		return nil
 	}
 	return f.keep
 }
 
-// intBound leaves out rows of a block that cannot be among the first ones of a sort.
-type intBound struct {
+// intColumn is a column of integers of the rows of a block.
+type intColumn struct {
 	reader *schema.IntReader
-	column [1][]int64 // the first key
-	wanted []bool
-	desc   bool
-	last   func() (key int64, ok bool) // of the last of the rows that are kept, if there are enough
+	column [1][]int64
+	known  []bool // which rows have a value, not NULL; then which are wanted
 }
 
-// narrow returns which rows of a block may be wanted of those that keep has, nil keep being all. It
-// counts the others as rows.
-func (f *intBound) narrow(b *store.Block, keep []bool, a *plan.Actual) []bool {
+// read returns the column; ok is false if each row has to be looked at by itself.
+func (c *intColumn) read(b *store.Block) (values []int64, known []bool, ok bool) {
 	n := b.Len()
+	if n < minTogether {
+		return nil, nil, false
+	}
+	if n > cap(c.known) {
+		c.known, c.column[0] = make([]bool, n), make([]int64, n)
+	}
+	c.known, c.column[0] = c.known[:n], c.column[0][:n]
+	all := b.Values()
+	return c.column[0], c.known, c.reader.Read(c.column[:], c.known, &all)
+}
+
+// intReader returns a reader of the column at a place of the rows, nil if it is not one of integers
+// that stored rows have.
+func (a *access) intReader(at int) *schema.IntReader {
+	if a.node.Index != nil || uint(at) >= uint(len(a.decoder.ordinals)) {
+		return nil
+	}
+	return a.node.Table.IntReader(a.decoder.ordinals[at : at+1])
+}
+
+// narrower leaves out rows of a block that change nothing of what is made of the rows. It returns
+// which rows may be wanted of those that keep has, nil keep being all, and counts the others as
+// rows.
+type narrower interface {
+	narrow(b *store.Block, keep []bool, a *plan.Actual) []bool
+}
+
+// intBound leaves out rows that cannot be among the first ones of a sort.
+type intBound struct {
+	intColumn // the first key
+	desc      bool
+	// last returns that of the last of the rows that are kept, if there are enough.
+	last func() (key int64, ok bool)
+}
+
+func (f *intBound) narrow(b *store.Block, keep []bool, a *plan.Actual) []bool {
 	last, ok := f.last()
-	if !ok || n < minTogether {
+	if !ok {
 		return keep
 	}
-	if n > cap(f.wanted) {
-		f.wanted, f.column[0] = make([]bool, n), make([]int64, n)
-	}
-	f.wanted, f.column[0] = f.wanted[:n], f.column[0][:n]
-	if !f.reader.Read(f.column[:], f.wanted, b.Values()) {
+	values, wanted, ok := f.read(b)
+	if !ok {
 		return keep
 	}
-	for i, v := range f.column[0] {
-		known := f.wanted[i] // it is not NULL
+	for i, v := range values {
+		known := wanted[i]
 		switch {
 		case keep != nil && !keep[i]:
-			f.wanted[i] = false
+			wanted[i] = false
 		case known && (!f.desc && v > last || f.desc && v < last):
-			f.wanted[i] = false
+			wanted[i] = false
 			a.Rows++
 		default:
-			f.wanted[i] = true
+			wanted[i] = true
 		}
 	}
-	return f.wanted
+	return wanted
+}
+
+// intPartners leaves out rows that have no partner in a hash join.
+type intPartners struct {
+	intColumn // the key
+	table     *keyTable
+	key       [1]expr.Value
+	tested    int // rows, and of these
+	without   int // partners
+}
+
+const (
+	// After usualPartners rows no further ones are tested if less than one in fewWithout has no
+	// partner: each that has one is looked up twice.
+	usualPartners = 1024
+	fewWithout    = 8
+)
+
+func (f *intPartners) narrow(b *store.Block, keep []bool, a *plan.Actual) []bool {
+	if f.tested > usualPartners && f.without*fewWithout < f.tested {
+		return keep
+	}
+	values, wanted, ok := f.read(b)
+	if !ok {
+		return keep
+	}
+	for i, v := range values {
+		if keep != nil && !keep[i] {
+			wanted[i] = false
+			continue
+		}
+		f.tested++
+		f.key[0].SetInt(v)
+		if !wanted[i] || f.table.find(f.key[:]) < 0 {
+			wanted[i] = false
+			f.without++
+			a.Rows++
+		}
+	}
+	return wanted
 }
 
 // minTogether is how many rows are tested together at least. Why not fewer: that takes longer than

@@ -70,6 +70,9 @@ type chain struct{ first, last int32 }
 func (h *hashJoin) run(yield func([]expr.Value) bool) error {
 	numbered := func(_ int64, row []expr.Value) bool { return yield(row) }
 	h.count, h.null = 0, false
+	if a := accessOf(h.left); a != nil {
+		a.narrow = nil // of the run before
+	}
 	spool := h.spool("hash join", h.actual(h.node))
 	defer spool.close()
 	if h.worker == nil {
@@ -132,6 +135,7 @@ func (h *hashJoin) joinWith(build func() (*hashed, error), left numbered,
 			if built, failed = build(); failed != nil || h.isEmpty() {
 				return false
 			}
+			h.narrow(built)
 		}
 		if built.rest != nil {
 			if lefts == nil {
@@ -163,6 +167,18 @@ func (h *hashJoin) joinWith(build func() (*hashed, error), left numbered,
 		}
 	}
 	return nil
+}
+
+// narrow lets the access that the left side is, if it is one, leave out rows without a partner.
+func (h *hashJoin) narrow(built *hashed) {
+	a := accessOf(h.left)
+	if a == nil || built.rest != nil || h.kind != plan.Inner && h.kind != plan.Semi ||
+		len(h.leftKeys.terms) != 1 || a.node.Limit >= 0 {
+		return
+	}
+	if r := a.intReader(h.leftKeys.terms[0].at); r != nil {
+		a.narrow = &intPartners{intColumn: intColumn{reader: r}, table: built.table}
+	}
 }
 
 // isEmpty reports whether no left row is one of the result, whatever it is.

@@ -138,6 +138,7 @@ type sortRows struct {
 	more   []expr.Value // a row, and the keys that are none of its values
 	store  rowStore
 	places []placed // of the rows in the store, in order when all have been read
+	other  []placed // memory to sort them with
 	top    []sorted // with a limit: the first rows, each in memory that the next one gets
 	kept   keeper
 	spool  *spool
@@ -201,12 +202,9 @@ func (s *sortRows) gate(input operator) {
 	}
 	a.decoder.test(append(keyExprs(s.node.Keys), a.node.Residual)...)
 	a.gate = func(row []expr.Value) bool { return s.wanted(s.headOf(row), row) }
-	at := s.order.at[0]
-	if uint(at) >= uint(len(a.decoder.ordinals)) {
-		return
-	}
-	if r := a.node.Table.IntReader(a.decoder.ordinals[at : at+1]); r != nil {
-		a.bound = &intBound{reader: r, desc: s.order.desc[0], last: s.lastInt}
+	if r := a.intReader(s.order.at[0]); r != nil {
+		a.narrow = &intBound{intColumn: intColumn{reader: r}, desc: s.order.desc[0],
+			last: s.lastInt}
 	}
 }
 
@@ -294,7 +292,8 @@ func (s *sortRows) read(in numbered) error {
 func (s *sortRows) end() {
 	s.kept.release()
 	s.spool.close()
-	s.store, s.places, s.top, s.runs, s.last, s.err = rowStore{}, nil, nil, nil, nil, nil
+	s.store, s.places, s.other, s.top = rowStore{}, nil, nil, nil
+	s.runs, s.last, s.err = nil, nil, nil
 }
 
 // merged yields the rows of all parts in order.
@@ -391,23 +390,32 @@ func (s *sortRows) arrange() error {
 		n := s.width + len(s.extra)
 		s.pair = [2][]expr.Value{make([]expr.Value, n), make([]expr.Value, n)}
 	}
-	slices.SortFunc(s.places, func(a, b placed) int {
-		if s.tried++; s.tried%pairsAtATime == 0 {
-			s.err = first(s.err, check(s.ctx))
+	if s.mixed {
+		slices.SortFunc(s.places, s.compareAt)
+		return s.err
+	}
+	s.places, s.other, s.err = sortHeads(s.places, s.other, func() error { return check(s.ctx) })
+	for from := 0; from < len(s.places) && s.err == nil; {
+		to := from + 1
+		for to < len(s.places) && s.places[to].head == s.places[from].head {
+			to++
 		}
-		if s.err != nil {
-			return 0
+		if to-from > 1 {
+			slices.SortFunc(s.places[from:to], s.compareAt)
 		}
-		if a.head != b.head && !s.mixed {
-			return cmp.Compare(a.head, b.head)
-		}
-		return s.compareAt(a, b)
-	})
+		from = to
+	}
 	return s.err
 }
 
 // compareAt compares two rows in the store.
 func (s *sortRows) compareAt(a, b placed) int {
+	if s.tried++; s.tried%pairsAtATime == 0 {
+		s.err = first(s.err, check(s.ctx))
+	}
+	if s.err != nil {
+		return 0
+	}
 	x, err := s.store.read(a.at, s.pair[0])
 	y, failed := s.store.read(b.at, s.pair[1])
 	s.err = first(s.err, err, failed)
@@ -421,8 +429,8 @@ func (s *sortRows) place(head uint64, seq int64, row []expr.Value) int64 {
 	return int64(n + placedBytes)
 }
 
-// placedBytes is the size of a placed.
-const placedBytes = 16
+// placedBytes is the size of a placed, and of another one to sort with.
+const placedBytes = 32
 
 // compare puts rows with equal keys in the order they came.
 func (s *sortRows) compare(a, b *sorted) int {

@@ -1,5 +1,10 @@
 package expr
 
+import (
+	"math"
+	"math/bits"
+)
+
 // IntTest is a condition on integers, for many rows at a time: comparisons, of arithmetic of
 // columns, constants and parameters, that are all true. Why: to call the program of a condition
 // takes longer than to compare two numbers. It decides nothing about other values: for rows that
@@ -201,13 +206,15 @@ func (n *intNode) values(columns [][]int64, keep []bool, params []Value) ([]int6
 	return out, ok && n.op.calculate(out, l, r, keep)
 }
 
-// modShort sets out to the remainders of a division by a number of 32 bits: most dividends are that
-// short, too, and processors divide those several times faster.
+// modShort sets out to the remainders of a division by a number of 32 bits. Most dividends are that
+// short, too: then two multiplications with its inverse take the place of the division (Lemire,
+// Kaser, Kurz: Faster remainder by direct computation, 2019).
 func modShort(out, l []int64, by int64) {
-	short := uint32(by)
+	inverse := math.MaxUint64/uint64(by) + 1
 	for i, x := range l[:len(out)] {
 		if uint64(x) < 1<<32 {
-			out[i] = int64(uint32(x) % short)
+			r, _ := bits.Mul64(inverse*uint64(x), uint64(by))
+			out[i] = int64(r)
 		} else {
 			out[i] = x % by
 		}

@@ -154,7 +154,7 @@ func readInt(v *Value, s string) int {
 		c := s[i]
 		x |= uint64(c&0x7f) << (7 * (i - 1))
 		if c < 0x80 {
-			*v = Value{kind: KindInt, n: x>>1 ^ -(x & 1)}
+			v.SetInt(int64(x>>1 ^ -(x & 1)))
 			return i + 1
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -11,7 +12,8 @@ import (
 type IntReader struct {
 	layout *Layout // the newest
 	slots  []*Slot
-	// Most bodies are narrow: of least bytes, up to most more.
+	// Most bodies are narrow, and values begin with head: of least bytes, up to most more.
+	head        uint16
 	least, most int
 }
 
@@ -19,7 +21,11 @@ type IntReader struct {
 // of a row.
 func (t *Table) IntReader(ordinals []int) *IntReader {
 	l := t.Layout()
-	r := &IntReader{layout: l, least: l.base + max(l.Vars-1, 0)*formatNarrow}
+	r := &IntReader{layout: l, least: 2 + l.base + max(l.Vars-1, 0)*formatNarrow}
+	if l.Version >= 0x80 {
+		return nil // it takes two bytes
+	}
+	r.head = formatNarrow | uint16(l.Version)<<8
 	if l.Vars > 0 {
 		r.most = math.MaxUint8
 	}
@@ -33,35 +39,42 @@ func (t *Table) IntReader(ordinals []int) *IntReader {
 	return r
 }
 
-// Read sets columns[k][i] to column k of values[i], and keep[i] to whether none of row i is NULL.
-// It reports false if it cannot: a row has another layout, or is damaged. Requires: all lengths
-// are those of values.
-func (r *IntReader) Read(columns [][]int64, keep []bool, values [][]byte) bool {
-	version := r.layout.Version
-	for i, v := range values {
-		if len(v) < 2 || v[1] >= 0x80 || uint32(v[1]) != version {
-			return false
-		}
-		if v[0] != formatNarrow || uint(len(v)-2-r.least) > uint(r.most) {
-			if _, err := r.layout.view(v[0], v[2:]); err != nil {
-				return false
-			}
-		}
-		keep[i] = true
-	}
+// Read sets columns[k][i] to column k of value i, and keep[i] to whether none of row i is NULL. It
+// reports false if it cannot: a row has another layout, or is damaged. Requires: all lengths are
+// those of values.
+func (r *IntReader) Read(columns [][]int64, keep []bool, values *base.Values) bool {
+	keep = keep[:values.Len()]
 	for k, s := range r.slots {
-		out, at := columns[k][:len(values)], 2+s.Offset
-		if s.Null < 0 {
-			for i, v := range values {
-				out[i] = int64(binary.LittleEndian.Uint64(v[at:]))
-			}
-			continue
+		out, at := columns[k][:len(keep)], 2+s.Offset
+		null, bit := 0, byte(0) // of a byte that is there
+		if s.Null >= 0 {
+			null, bit = 2+s.Null>>3, byte(1)<<(s.Null&7)
 		}
-		null, bit := 2+s.Null>>3, byte(1)<<(s.Null&7)
-		for i, v := range values {
+		for i := range out {
+			v := values.At(i)
+			if k == 0 {
+				if len(v) < 2 || binary.LittleEndian.Uint16(v) != r.head ||
+					uint(len(v)-r.least) > uint(r.most) {
+					if !r.wide(v) {
+						return false
+					}
+				}
+				keep[i] = true
+			}
 			out[i] = int64(binary.LittleEndian.Uint64(v[at:]))
-			keep[i] = keep[i] && v[null]&bit == 0
+			if v[null]&bit != 0 {
+				keep[i] = false
+			}
 		}
 	}
 	return true
+}
+
+// wide reports whether a value is of the layout, in another form than most are.
+func (r *IntReader) wide(v []byte) bool {
+	if len(v) < 2 || uint32(v[1]) != r.layout.Version {
+		return false
+	}
+	_, err := r.layout.view(v[0], v[2:])
+	return err == nil
 }

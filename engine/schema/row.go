@@ -239,43 +239,49 @@ func (t *Table) DecodeKey(dst []expr.Value, key keycodec.Key, want *ColumnSet) e
 	if want == nil {
 		want = &t.built.all
 	}
-	return t.decodeKey(dst, key, want, nil)
+	return t.decodeKey(dst, key, want)
 }
 
 // decodeKey is DecodeKey with a place for each column, its ordinal if at is nil.
-func (t *Table) decodeKey(dst []expr.Value, key keycodec.Key, want *ColumnSet, at []int) error {
-	if len(key.PK) < rowHead || key.PK[0] != rowMark ||
-		binary.BigEndian.Uint32(key.PK[1:]) != t.ID {
-		return damaged("row key", 0, "the mark of the table", "other bytes")
+func (t *Table) decodeKey(dst []expr.Value, key keycodec.Key, want *ColumnSet) error {
+	if err := t.checkHead(key.PK); err != nil {
+		return err
 	}
 	if want.meets(t.built.coveredPK) {
-		rest, err := decodeFields(dst, t.built.pk, key.PK[rowHead:], want, at)
-		if err == nil && len(rest) > 0 {
-			err = damaged("row key", len(key.PK)-len(rest), "the end", "more bytes")
-		}
-		if err != nil {
+		rest, err := decodeFields(dst, t.built.pk, key.PK[rowHead:], want)
+		if err = keyEnd(key.PK, rest, err); err != nil {
 			return err
 		}
 	}
 	if !want.meets(t.built.coveredSK) {
 		return nil
 	}
-	rest, err := decodeFields(dst, t.built.sk, key.SK, want, at)
+	rest, err := decodeFields(dst, t.built.sk, key.SK, want)
+	return keyEnd(key.SK, rest, err)
+}
+
+// keyEnd returns err, or that a part of a key goes on after its fields.
+func keyEnd(part, rest []byte, err error) error {
 	if err == nil && len(rest) > 0 {
-		err = damaged("row key", len(key.SK)-len(rest), "the end", "more bytes")
+		err = damaged("row key", len(part)-len(rest), "the end", "more bytes")
 	}
 	return err
 }
 
+// checkHead returns an error if a partition key does not begin as those of the table's rows do.
+func (t *Table) checkHead(pk []byte) error {
+	if len(pk) < rowHead || pk[0] != rowMark || binary.BigEndian.Uint32(pk[1:]) != t.ID {
+		return damaged("row key", 0, "the mark of the table", "other bytes")
+	}
+	return nil
+}
+
 // decodeFields reads the wanted fields and passes over the others.
-func decodeFields(dst []expr.Value, fields []keyField, b []byte, want *ColumnSet, at []int) (
+func decodeFields(dst []expr.Value, fields []keyField, b []byte, want *ColumnSet) (
 	rest []byte, err error) {
 	for i := range fields {
 		f := &fields[i]
 		to := f.ordinal
-		if at != nil {
-			to = max(at[to], 0) // it has a place if it is wanted
-		}
 		switch {
 		case !f.readable || !want.Has(f.ordinal):
 			b, err = f.skip(b)

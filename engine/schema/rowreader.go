@@ -21,9 +21,18 @@ type RowReader struct {
 	slots []placedSlot // of the newest layout
 	// Most bodies are narrow: of data bytes before the variable part, which has up to most.
 	data, most int
-	inKey      bool         // columns are read from the key,
-	inBody     bool         // and from the value
-	full       []expr.Value // a row of the table, for other layouts; nil until it is needed
+	inKey      bool          // columns are read from the key,
+	inBody     bool          // and from the value,
+	ints       bool          // where all are integers that are never NULL
+	full       []expr.Value  // a row of the table, for other layouts; nil until it is needed
+	pk, sk     []placedField // of the key; nil: nothing is read from them
+}
+
+// placedField is a field of a key; at is negative if it is not wanted.
+type placedField struct {
+	*keyField
+	at    int
+	isInt bool // and never NULL
 }
 
 // placedSlot is a wanted column of a layout.
@@ -45,18 +54,25 @@ func (t *Table) RowReader(ordinals, at []int) *RowReader {
 	for i, o := range ordinals {
 		r.at[o] = at[i]
 	}
+	r.ints = true
 	for i := range l.Slots {
 		if s := &l.Slots[i]; r.want.Has(s.Ordinal) {
 			isInt := s.Type == keycodec.TypeInt64 && !s.List && s.Null < 0
 			r.slots = append(r.slots, placedSlot{s, r.at[s.Ordinal], s.Offset, isInt})
+			r.ints = r.ints && isInt
 		}
 	}
 	r.data = l.base + max(l.Vars-1, 0)*formatNarrow
 	if l.Vars > 0 {
 		r.most = math.MaxUint8
 	}
-	key := r.want
-	r.inKey = key.meets(t.built.coveredPK) || key.meets(t.built.coveredSK)
+	if r.want.meets(t.built.coveredPK) {
+		r.pk = r.place(t.built.pk)
+	}
+	if r.want.meets(t.built.coveredSK) {
+		r.sk = r.place(t.built.sk)
+	}
+	r.inKey = r.pk != nil || r.sk != nil
 	r.inBody = !r.want.Without(*t.built.coveredPK).Without(*t.built.coveredSK).Empty()
 	return r
 }
@@ -73,6 +89,17 @@ func (r *RowReader) Read(dst []expr.Value, key keycodec.Key, value []byte) error
 		l := r.layout
 		if len(value) < 2 || value[1] >= 0x80 || uint32(value[1]) != l.Version {
 			return r.readOther(dst, key, value)
+		}
+		if body := value[2:]; r.ints && value[0] == formatNarrow &&
+			uint(len(body)-r.data) <= uint(r.most) {
+			for i := range r.slots {
+				s := &r.slots[i]
+				dst[s.at].SetInt(int64(binary.LittleEndian.Uint64(body[s.offset:])))
+			}
+			if !r.inKey {
+				return nil
+			}
+			return r.readKey(dst, key)
 		}
 		v, err := View{Layout: l, body: value[2:], width: formatNarrow, data: r.data}, error(nil)
 		if value[0] != formatNarrow || uint(len(v.body)-r.data) > uint(r.most) {
@@ -93,10 +120,57 @@ func (r *RowReader) readKey(dst []expr.Value, key keycodec.Key) error {
 	if !r.inKey {
 		return nil
 	}
-	if err := r.table.decodeKey(dst, key, &r.want, r.at); err != nil {
+	err := r.table.checkHead(key.PK)
+	if err == nil && r.pk != nil {
+		var rest []byte
+		rest, err = readFields(dst, r.pk, key.PK[rowHead:])
+		err = keyEnd(key.PK, rest, err)
+	}
+	if err == nil && r.sk != nil {
+		var rest []byte
+		rest, err = readFields(dst, r.sk, key.SK)
+		err = keyEnd(key.SK, rest, err)
+	}
+	if err != nil {
 		return fmt.Errorf("schema: table %q: %w", r.table.Name, err)
 	}
 	return nil
+}
+
+// place returns the fields of a part of the key with their places.
+func (r *RowReader) place(fields []keyField) []placedField {
+	out := make([]placedField, len(fields))
+	for i := range fields {
+		f := &fields[i]
+		out[i] = placedField{f, -1, f.plain && f.Type == keycodec.TypeInt64}
+		if f.readable && r.want.Has(f.ordinal) {
+			out[i].at = r.at[f.ordinal]
+		}
+	}
+	return out
+}
+
+// readFields reads the wanted fields and passes over the others.
+func readFields(dst []expr.Value, fields []placedField, b []byte) (rest []byte, err error) {
+	for i := range fields {
+		f := &fields[i]
+		switch {
+		case f.at < 0:
+			b, err = f.skip(b)
+		case f.isInt && len(b) >= 8:
+			dst[f.at].SetInt(int64(binary.BigEndian.Uint64(b) ^ 1<<63))
+			b = b[8:]
+		case f.plain && f.width > 0 && len(b) >= f.width:
+			dst[f.at], err = f.decodeFixed(b[:f.width])
+			b = b[f.width:]
+		default:
+			dst[f.at], b, err = f.decode(b)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
 }
 
 // readBody reads the columns that are in the value.

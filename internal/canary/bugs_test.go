@@ -521,6 +521,22 @@ var bugs = []bug{
 		"./engine", "TestBlocks",
 	},
 	{
+		"counts are of the range asked for: the ranks of one that begins there, too, answer",
+		[]edit{{
+			"sst/knownspans.go", "bytes.Equal(s.lo, lo) && bytes.Equal(s.hi, hi)",
+			"bytes.Equal(s.lo, lo)",
+		}},
+		"./engine", "TestCountsOfChangingRanges",
+	},
+	{
+		"a count is what a scan shows: what is deleted in a memtable is not looked up in files",
+		[]edit{{
+			"stripe/counttables.go", "e.Kind == base.KindPut && alone && c.files == 0",
+			"e.Kind == base.KindPut && alone || e.Kind == base.KindDelete",
+		}},
+		"./engine", "TestCountsAreThoseOfScans",
+	},
+	{
 		"nothing overwritten comes back: a block is pruned although a wanted version lies beneath",
 		[]edit{{
 			"stripe/prune.go", "f.Reader.Wanted(first, last, p) {",

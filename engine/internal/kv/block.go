@@ -13,18 +13,19 @@ import (
 type Block struct {
 	rows   []base.Entry
 	plain  Entries // instead of rows, if not nil, with values
-	values [][]byte
+	values base.Values
 	pk     []byte // of all rows, if not nil;
 	skip   int    // then the length of what is before their sort keys
 	stripe uint8
-	item   *Item    // instead of rows
-	key    []byte   // of an entry
-	list   [][]byte // memory of Values
-	buf    []byte   // of its partition key
+	item   *Item         // instead of rows
+	one    [1]base.Entry // item, for Values
+	key    []byte        // of an entry
+	buf    []byte        // of its partition key
 }
 
 // Entries are items without their keys: only the values are at hand. They do not expire.
 type Entries interface {
+	Values() base.Values
 	KeyBytes(i int) int
 	Bytes() int // of all
 	AppendKey(dst []byte, i int) []byte
@@ -32,9 +33,9 @@ type Entries interface {
 }
 
 // SetEntries is SetRows of items without their keys.
-func SetEntries(b *Block, values [][]byte, of Entries, pk []byte, skip int, stripe uint8) {
+func SetEntries(b *Block, of Entries, pk []byte, skip int, stripe uint8) {
 	SetRows(b, nil, pk, skip, stripe)
-	b.plain, b.values = of, values
+	b.plain, b.values = of, of.Values()
 }
 
 // SetRows makes a block of entries. If pk is not nil, it is the partition key of all of them, and
@@ -51,7 +52,7 @@ func (b *Block) SetItem(item *Item) { b.item, b.rows, b.plain = item, nil, nil }
 func (b *Block) Len() int {
 	switch {
 	case b.plain != nil:
-		return len(b.values)
+		return len(b.values.Places)
 	case b.item != nil:
 		return 1
 	}
@@ -65,7 +66,7 @@ func (b *Block) Stripe() int { return int(b.stripe) }
 func (b *Block) Value(i int) []byte {
 	switch {
 	case b.plain != nil:
-		return b.values[i]
+		return b.values.At(i)
 	case b.item != nil:
 		return b.item.Value
 	}
@@ -73,15 +74,15 @@ func (b *Block) Value(i int) []byte {
 }
 
 // Values returns the values of all items.
-func (b *Block) Values() [][]byte {
-	if b.plain != nil {
+func (b *Block) Values() base.Values {
+	switch {
+	case b.plain != nil:
 		return b.values
+	case b.item != nil:
+		b.one[0].Value = b.item.Value
+		return base.Values{Rows: b.one[:]}
 	}
-	b.list = b.list[:0]
-	for i := range b.Len() {
-		b.list = append(b.list, b.Value(i))
-	}
-	return b.list
+	return base.Values{Rows: b.rows}
 }
 
 // Bytes returns the length of all keys, in their ordered form, and values.
@@ -137,7 +138,7 @@ func (b *Block) Item(i int) (Item, error) {
 	}
 	key, err := b.Key(i)
 	if b.plain != nil {
-		return Item{Key: key, Value: b.values[i], Version: uint64(b.plain.Seq(i))}, err
+		return Item{Key: key, Value: b.values.At(i), Version: uint64(b.plain.Seq(i))}, err
 	}
 	e := &b.rows[i]
 	return Item{Key: key, Value: e.Value, Expiry: e.Expiry, Version: Version(e)}, err

@@ -40,7 +40,7 @@ func (it *Iteration) Block(b *Block) bool {
 		if it.at == len(it.rows) && it.plain() {
 			if it.source.Entries(&it.entries) {
 				b.Plain, b.Rows = &it.entries, nil
-				it.sinceOK += len(it.entries.Values) - 1 // pause counts one
+				it.sinceOK += it.entries.Len() - 1 // pause counts one
 				it.err = it.pause()
 				return it.err == nil
 			}
