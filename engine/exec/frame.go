@@ -239,7 +239,7 @@ func (f *Frame) scan() error {
 	if f.left >= 0 && !f.tested && !f.rested && f.skip < mostLimit && f.left < mostLimit {
 		rg.Limit = int(f.left + f.skip)
 	}
-	if f.Index == nil && f.rested && f.ranges.Zoned() {
+	if (f.Index == nil && f.rested || f.Index != nil && f.tested) && f.ranges.Zoned() {
 		if f.mayHold == nil {
 			f.mayHold = f.ranges.MayHold
 		}

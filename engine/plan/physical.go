@@ -145,7 +145,7 @@ func (d *Physical) compile(outputs []Output) (err error) {
 	case d.Index == nil:
 		row = d.path.pred
 	default:
-		entry = d.path.entryTerms()
+		entry = d.path.entryTerms(d.path.pred)
 		row = withoutTerms(d.path.pred, entry)
 	}
 	program := func(e expr.Expr, columns *schema.ColumnSet) *expr.Program {

@@ -95,7 +95,7 @@ func (p *path) reading(e *estimate.Estimator, c *Costs, read, seeks float64) (
 	}
 	streams, startup := 1.0, 0.0
 	if !p.covering {
-		terms := p.entryTerms()
+		terms := p.entryTerms(p.pred)
 		fetched := min(read, e.Entries(p.index)*e.Selectivity(terms))
 		p.reads += fetched
 		cost += c.Fetch*fetched + c.Trips(fetched, c.Batch)
@@ -158,9 +158,9 @@ func (p *path) reach(e *estimate.Estimator, cost float64) {
 	p.estimate.Tail = cost * (1 - before - within)
 }
 
-// entryTerms returns the terms that are decided before the row is fetched.
-func (p *path) entryTerms() (terms []expr.Expr) {
-	for _, t := range p.pred {
+// entryTerms returns those of the terms that are decided before the row is fetched.
+func (p *path) entryTerms(all []expr.Expr) (terms []expr.Expr) {
+	for _, t := range all {
 		var used need
 		addColumns(&used, t, p.rel.source)
 		if columnsWithin(used, p.entry) {

@@ -13,14 +13,22 @@ import (
 // Zones is a predicate on the column zones of blocks: see Access.Zones.
 type Zones = spans.Zones
 
-// zonesOf returns the template of what blocks of rows are tested for, nil if they are not. pred is
-// the terms as one. Why not blocks of entries: they are in the order of the columns that
-// conditions are on, so that spans select them.
+// zonesOf returns the template of what blocks are tested for, nil if they are not. pred is the
+// terms as one.
+//
+// Invariant: entries are tested for terms that their filter has. Why: an older entry that shows
+// because the block of a newer one was left out has to be dropped before its row is fetched, which
+// may be another one by now, or gone.
 func (p *path) zonesOf(terms []expr.Expr, pred expr.Expr) *spans.ZoneTemplate {
-	if p.index != nil || p.point || p.probe != nil || p.skip != nil || len(terms) == 0 {
+	if p.index != nil {
+		if terms = p.entryTerms(terms); len(terms) > 0 {
+			pred = conjunct.Join(terms)
+		}
+	}
+	if p.point || p.probe != nil || p.skip != nil || len(terms) == 0 {
 		return nil
 	}
-	return spans.CompileZones(p.rel.table, p.rel.source, pred, p.selected(terms))
+	return spans.CompileZones(p.rel.table, p.index, p.rel.source, pred, p.selected(terms))
 }
 
 // priceZones prices the scans of all rows again, with the share of them that zones leave. Why only
@@ -97,7 +105,11 @@ func (p *path) selected(terms []expr.Expr) []int {
 
 // boundZones returns the predicate for the parameters, nil if it can leave out nothing.
 func (b *binder) boundZones(n *Access, t *spans.ZoneTemplate) *Zones {
-	if t == nil || n.Spans.Empty() || n.Residual == nil || n.Point {
+	tested := n.Residual
+	if n.Index != nil {
+		tested = n.Filter
+	}
+	if t == nil || n.Spans.Empty() || tested == nil || n.Point {
 		return nil
 	}
 	z := new(Zones)

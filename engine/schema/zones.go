@@ -99,15 +99,22 @@ func RowRun(items *zone.Items, from int) (id uint32, row bool, to int) {
 // rowHeadOf returns the table of a row by its key in ordered form, and how much of
 // the key names it.
 func rowHeadOf(key []byte) (id uint32, n int, ok bool) {
-	if len(key) == 0 || key[0] != rowMark {
+	long, n, ok := headOf(key, rowMark, rowHead)
+	return uint32(long), n, ok
+}
+
+// headOf returns the number in a head of so many bytes, which begins with a mark, and how much of a
+// key in ordered form it is.
+func headOf(key []byte, mark byte, size int) (id uint64, n int, ok bool) {
+	if len(key) == 0 || key[0] != mark {
 		return 0, 0, false
 	}
 	n = 1
-	for range rowHead - 1 {
+	for range size - 1 {
 		if n+1 >= len(key) || key[n] == 0 && key[n+1] == 0 {
 			return 0, 0, false
 		}
-		id = id<<8 | uint32(key[n])
+		id = id<<8 | uint64(key[n])
 		if key[n] == 0 {
 			n++
 		}
@@ -219,7 +226,7 @@ func (t *Table) describeKeys(b *zone.ColumnsBuilder, items *zone.Items, from, to
 		pk := items.Key(from)[:n]
 		end := runOf(items, from, to, pk)
 		if t.built.zonedPK && !t.describePK(b, pk, end-from) ||
-			!t.describeSK(b, items, from, end, n) {
+			!t.describeSK(b, items, from, end, n, t.built.sk, 0) {
 			return false
 		}
 		from = end
@@ -249,16 +256,22 @@ func (t *Table) describePK(b *zone.ColumnsBuilder, pk []byte, n int) bool {
 	return true
 }
 
-// describeSK reports the columns of the sort key of rows of one partition, whose form has n bytes.
-// A column after some that are the same in the first and the last row is in order.
-func (t *Table) describeSK(b *zone.ColumnsBuilder, items *zone.Items, from, to, n int) bool {
+// describeSK reports the columns, but for some first ones, of the fields that sort keys begin with,
+// of items of one partition, whose form has n bytes. A column after some that are the same in the
+// first and the last item is in order.
+func (t *Table) describeSK(b *zone.ColumnsBuilder, items *zone.Items, from, to, n int,
+	fields []keyField, unreported int,
+) bool {
 	first, last := items.Key(from)[n:], items.Key(to - 1)[n:]
 	same := true
-	for i := range t.built.sk {
-		f := &t.built.sk[i]
-		z := t.zoneOf(f.ordinal)
+	for i := range fields {
+		f := &fields[i]
+		var z *zoneField
+		if i >= unreported {
+			z = t.zoneOf(f.ordinal)
+		}
 		if !same || f.Nullable {
-			if z != nil && !z.describeSKs(b, items, from, to, n, t.built.sk[:i+1]) {
+			if z != nil && !z.describeSKs(b, items, from, to, n, fields[:i+1]) {
 				return false
 			}
 			same = false

@@ -19,7 +19,7 @@ func (db *DB) describe() {
 		for from := 0; from < items.Len(); {
 			id, row, to := schema.RowRun(items, from)
 			if !row {
-				b.Rows(noTable, to-from)
+				describeEntries(tables, items, b, from, to)
 			} else if core := tables.byID[id]; core != nil {
 				core.state.Load().Schema.DescribeRows(b, items, from, to)
 			} else {
@@ -30,6 +30,20 @@ func (db *DB) describe() {
 	})
 }
 
-// noTable is the group of what is not a row: entries, and items of others. It has no columns, so
-// that they do not make zones of rows unknown. Tables are counted from 1.
-const noTable = 0
+// describeEntries describes items that are not rows: entries of indexes, and others.
+func describeEntries(tables *tableList, items *store.ZoneItems, b *store.ZoneBuilder, from,
+	to int) {
+	for from < to {
+		id, index, entry, end := schema.EntryRun(items, from, to)
+		var x *schema.Index
+		if core := tables.byID[id]; entry && core != nil {
+			x = core.state.Load().Schema.IndexByID(index)
+		}
+		if x != nil {
+			x.DescribeEntries(b, items, from, end)
+		} else {
+			b.Rows(schema.OtherItems, end-from)
+		}
+		from = end
+	}
+}

@@ -65,7 +65,15 @@ const zoneTable = `{"name":"t","columns":[{"name":"part","type":"string"},
  {"name":"n","type":"int64","nullable":true},{"name":"s","type":"string","nullable":true},
  {"name":"f","type":"float64","nullable":true},{"name":"d","type":"decimal","nullable":true},
  {"name":"small","type":"int16"},{"name":"c","type":"string","collate":"ascii"}],
+ "indexes":[{"name":"by_part","columns":["part",{"column":"n","desc":true}],
+   "include":["at","s","f"]},
+  {"name":"by_small","columns":["small"],"include":["n","d"]},
+  {"name":"by_key","columns":["part","small","id"],"unique":true,"include":["at"]},
+  {"name":"by_text","columns":["s","part","small","id"],"unique":true,"include":["n"]}],
  %s}`
+
+// zoneIndexes are its indexes, and its rows.
+var zoneIndexes = []string{"by_part", "by_small", "by_key", "by_text", "primary"}
 
 var zoneKeys = []string{`"primary_key":["part"],"sort_key":["id"]`,
 	`"primary_key":["part","id"]`,
@@ -307,6 +315,9 @@ func (r *zoneRun) compare(m zoneMoment) {
 			where = expr.Or{Terms: terms}
 		}
 		sel := &plan.Select{From: []plan.Source{{Table: m.def}}, Where: where}
+		if r.rng.IntN(2) == 0 {
+			sel.Hints.Index = map[int]string{0: zoneIndexes[r.rng.IntN(len(zoneIndexes))]}
+		}
 		if r.rng.IntN(3) == 0 {
 			sel.OrderBy = []plan.Order{{Expr: m.def.Ref(0, 2)}}
 		}

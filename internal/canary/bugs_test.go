@@ -553,6 +553,22 @@ var bugs = []bug{
 		"./engine/table", "TestZonesChangeNoResult",
 	},
 	{
+		"column zones change nothing that is found: a column of entries is in order in all blocks",
+		[]edit{{
+			"engine/schema/zones.go", "if !same || f.Nullable {",
+			"if !same && i < 0 || f.Nullable {",
+		}},
+		"./engine/table", "TestZonesChangeNoResult",
+	},
+	{
+		"nothing overwritten comes back: entries of older files without zones are taken for none",
+		[]edit{{
+			"engine/plan/spans/zones.go", "(schema.OtherItems, 0); !none {",
+			"(schema.OtherItems, 0); !none && z.group == 0 {",
+		}},
+		"./engine/table", "TestZonesOfEntries",
+	},
+	{
 		"nothing overwritten comes back: a block is pruned although a key goes on in the next",
 		[]edit{{
 			"sst/prune.go", "bytes.Equal(next.First, last)",

@@ -23,6 +23,7 @@ const maxZoneSpans = 16
 // be used concurrently.
 type ZoneTemplate struct {
 	table  *schema.Table
+	index  *schema.Index // whose entries they are; nil: rows
 	source int
 	pred   expr.Expr
 	not    []int // ordinals of columns that are left out
@@ -39,9 +40,11 @@ type zoneTemplate struct {
 }
 
 // CompileZones returns the template of a predicate, normalised by NormaliseFor, on rows of the
-// table, which stands at source in FROM. Columns among not are left out.
-func CompileZones(t *schema.Table, source int, pred expr.Expr, not []int) *ZoneTemplate {
-	return &ZoneTemplate{table: t, source: source, pred: pred, not: not}
+// table, which stands at source in FROM, or on entries of an index of it, if x is not nil. Columns
+// among not are left out.
+func CompileZones(t *schema.Table, x *schema.Index, source int, pred expr.Expr, not []int,
+) *ZoneTemplate {
+	return &ZoneTemplate{table: t, index: x, source: source, pred: pred, not: not}
 }
 
 // compile makes the templates of the columns when they are first needed.
@@ -58,7 +61,7 @@ func (z *ZoneTemplate) compile() {
 	}
 	for o := range used.All() {
 		c := &z.table.Columns[o]
-		if !z.table.HasZone(o) {
+		if z.index == nil && !z.table.HasZone(o) || z.index != nil && !z.index.HasZone(o) {
 			continue
 		}
 		key := Key{Fields: []keycodec.Field{c.Field(schema.KeyColumn{})}, Ordinals: []int{o},
@@ -73,6 +76,7 @@ func (z *ZoneTemplate) compile() {
 // Zones is a predicate on column zones. The zero Zones accepts all. Its memory is used again.
 type Zones struct {
 	group   uint64
+	entries bool // of an index
 	columns []zoneSpans
 	buf     []byte
 }
@@ -92,7 +96,9 @@ func (z *Zones) Bind(t *ZoneTemplate, params []expr.Value) bool {
 	if len(t.columns) == 0 {
 		return false
 	}
-	z.group = t.table.ZoneGroup()
+	if z.group, z.entries = t.table.ZoneGroup(), t.index != nil; z.entries {
+		z.group = t.index.ZoneGroup()
+	}
 	b := NewBuilder()
 	defer b.Release()
 	for i := range t.columns {
@@ -158,8 +164,14 @@ func (z *Zones) Reset() {
 	}
 }
 
-// MayHold reports whether rows with these zones may satisfy the predicate.
+// MayHold reports whether rows, or entries, with these zones may satisfy the predicate. Why it asks
+// for other items: entries were among them before they had zones of their own.
 func (z *Zones) MayHold(zones zone.Columns) bool {
+	if z.entries {
+		if _, none := zones.Column(schema.OtherItems, 0); !none {
+			return true
+		}
+	}
 	for i := range z.columns {
 		c := &z.columns[i]
 		if zone, known := zones.Column(z.group, c.id); known && !c.meets(&zone) {
