@@ -232,3 +232,17 @@ func TestLoneCollatedStringIsEncoded(t *testing.T) {
 		t.Error("the key counts as plain bytes")
 	}
 }
+
+// Values that are looked at show emoji of several parts, and no other invisible characters.
+func TestShowLines(t *testing.T) {
+	for text, want := range map[string]string{
+		"\U0001f469\u200d\U0001f467\n": "\U0001f469\u200d\U0001f467\n",
+		"a\u200db":                     `a\u200db`,
+		"\u200d\U0001f467":             `\u200d` + "\U0001f467",
+		"a\\\x00":                      `a\\x00`,
+	} {
+		if got := layout.ShowLines([]byte(text)); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
@@ -154,13 +155,20 @@ func Show(b []byte) string {
 	return string(out)
 }
 
-// ShowLines is Show, except that line feeds and tabs stay and backslashes are not
-// escaped: for values that are looked at and not typed back.
+// isSymbol reports whether a rune may be a part of an emoji.
+func isSymbol(r rune) bool { return r != utf8.RuneError && unicode.IsSymbol(r) }
+
+// ShowLines is Show, except that line feeds, tabs, and what joins the parts of an emoji stay and
+// backslashes are not escaped: for values that are looked at and not typed back.
 func ShowLines(b []byte) string {
 	out := make([]byte, 0, len(b))
 	for len(b) > 0 {
 		r, n := utf8.DecodeRune(b)
-		if r == '\n' || r == '\t' || strconv.IsPrint(r) && (r != utf8.RuneError || n > 1) {
+		before, _ := utf8.DecodeLastRune(out)
+		after, _ := utf8.DecodeRune(b[n:])
+		joins := r == '\u200d' && isSymbol(before) && isSymbol(after)
+		if r == '\n' || r == '\t' || joins ||
+			strconv.IsPrint(r) && (r != utf8.RuneError || n > 1) {
 			out = append(out, b[:n]...)
 		} else {
 			out = append(out, Show(b[:n])...)
