@@ -1,11 +1,13 @@
 package sql_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
@@ -13,6 +15,7 @@ import (
 	"github.com/kstonedb/kstone/engine/internal/openfs"
 	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -267,6 +270,59 @@ func TestNowhereToSpillTo(t *testing.T) {
 				t.Errorf("%s: %v", q.text, err)
 			}
 		}
+	}
+}
+
+// scratch is a store.TempFile in memory.
+type scratch struct {
+	bytes.Buffer
+	open *atomic.Int64
+}
+
+func (s *scratch) Name() string { return "scratch" }
+func (s *scratch) Close()       { s.open.Add(-1) }
+func (s *scratch) ReadAt(b []byte, off int64) (int, error) {
+	return bytes.NewReader(s.Bytes()).ReadAt(b, off)
+}
+
+// A database that is only read spills to the files that Options.Temp makes, and closes them all.
+func TestReadersSpillToTemp(t *testing.T) {
+	dir := t.TempDir()
+	var made, open atomic.Int64
+	want := []string(nil)
+	for _, o := range []struct {
+		engine engine.Options
+		table  table.Options
+	}{
+		{},
+		{engine.Options{ReadOnly: true}, table.Options{MemoryBytes: little,
+			Temp: func() (store.TempFile, error) {
+				made.Add(1)
+				open.Add(1)
+				return &scratch{open: &open}, nil
+			}}},
+	} {
+		e, err := engine.Open(dir, &o.engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := local.Open(t.Context(), e, &o.table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := sql.Open(db)
+		if want == nil {
+			fillSpilling(t, s)
+			want = results(t, s)
+		} else if got := results(t, s); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if err := errors.Join(db.Close(), e.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if made.Load() < int64(len(spillStatements)) || open.Load() != 0 {
+		t.Errorf("%d files were made, %d are open", made.Load(), open.Load())
 	}
 }
 

@@ -159,6 +159,9 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	if t, ok := s.(store.Spiller); ok {
 		db.temp = t.Temp()
 	}
+	if db.temp == nil {
+		db.temp = opt.Temp
+	}
 	at := db.Now()
 	list, err := db.load(ctx)
 	if err != nil {

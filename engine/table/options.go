@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/store"
 )
 
 // Options of a DB. Nil means the defaults.
@@ -19,8 +20,12 @@ type Options struct {
 	// MemoryBytes bounds what sorts, groups and joins of one query keep in memory; 0 is what the
 	// store says (engine.Options.Memory), or else exec.DefaultMemoryBytes. The rest goes into
 	// temporary files of the database, if it has a directory that it writes to: see
-	// store.Spiller. Otherwise the query ends with an *exec.MemoryError.
+	// store.Spiller. Otherwise they are made by Temp, and without it the query ends with an
+	// *exec.MemoryError.
 	MemoryBytes int64
+	// Temp makes a temporary file for a query over a store that has no room for one: a database
+	// that is read-only, one in memory, one on other machines. It may be called concurrently.
+	Temp func() (store.TempFile, error)
 	// Workers bounds the goroutines of one query, as GOMAXPROCS does; 0 is as many as that. 1
 	// uses none beside the caller's, and so does a query that reads little.
 	Workers int

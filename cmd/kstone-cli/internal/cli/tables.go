@@ -51,7 +51,7 @@ func (t *Tables) Done() { t.done() }
 // OpenTables opens the tables of a database, which stay open with it; those of App.AsOf until Done.
 func (a *App) OpenTables(ctx context.Context, d *Database) (*Tables, error) {
 	if d.Session == nil {
-		o := &table.Options{}
+		o := &table.Options{Temp: newTemp}
 		if a.Open != nil && a.InTTY && a.OutTTY {
 			o.MaxTxAge = shellTxAge
 		}
