@@ -280,7 +280,8 @@ func TestSlowMember(t *testing.T) {
 // Promise (reads and writes): A commit on etcd whose connection breaks is ErrUnknown, and written
 // once or not at all.
 func TestUnknownOutcome(t *testing.T) {
-	for fault, written := range map[testutil.Fault]uint64{
+	// What is cut at the answer may be one of the connection itself, before the member has begun.
+	for fault, most := range map[testutil.Fault]uint64{
 		testutil.CutRequest: 0, testutil.CutAnswer: 1,
 	} {
 		s, p := proxied(t, "")
@@ -295,8 +296,9 @@ func TestUnknownOutcome(t *testing.T) {
 		p.Set(testutil.Pass)
 		after, err := s.GetItem(ctx, key("p", "k"))
 		ok(t, err)
-		if n := after.Version - before.Version; n != written { // revisions of the cluster
-			t.Errorf("fault %d: it was written %d times, want %d: %v", fault, n, written, err)
+		n := after.Version - before.Version // revisions of the cluster
+		if n > most || (string(after.Value) == "2") != (n == 1) {
+			t.Errorf("fault %d: it was written %d times, %q is there", fault, n, after.Value)
 		}
 	}
 }
