@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
@@ -272,6 +273,39 @@ func TestReadersShowNothingUnsynced(t *testing.T) {
 		}
 		mustClose(t, db)
 	}
+}
+
+// A reader beside a writer that syncs each commit does not sync, although the last commit that it
+// has read is never known to be durable.
+//
+// Promise (readers): Readers sync what nobody else syncs, and nothing else: a writer does not wait
+// for their syncs.
+func TestReadersDoNotSyncForAWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := vfs.NewMem()
+		w := openOn(t, mem, engine.Options{Durability: engine.Sync})
+		ok(t, w.Put(pk("a"), nil))
+		var syncs atomic.Int64
+		r := openOn(t, vfstest.NewFault(mem, func(op vfstest.Op) error {
+			if op.Kind == vfstest.OpSync {
+				syncs.Add(1)
+			}
+			return nil
+		}), engine.Options{ReadOnly: true})
+		for i := range 200 {
+			time.Sleep(10 * time.Millisecond)
+			ok(t, w.Put(pk(fmt.Sprint(i)), nil))
+		}
+		if n := syncs.Load(); n > 2 {
+			t.Errorf("%d syncs beside a writer that syncs", n)
+		}
+		time.Sleep(100 * time.Millisecond)
+		if _, err := r.Get(pk("199")); err != nil {
+			t.Errorf("the last commit: %v", err)
+		}
+		mustClose(t, r)
+		mustClose(t, w)
+	})
 }
 
 // A database is copied beside its writer, whatever that flushes and merges meanwhile.

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ type segmentReader struct {
 	size int64
 	buf  []byte // the window
 	off  int64  // file offset of buf[0]
+	most int    // how much is read at a time, at least; 0 is windowBytes
 	// around, if not nil, is called for places that cannot be read, each once; they are taken
 	// for zeros, which are no record.
 	around func(error)
@@ -63,7 +65,7 @@ func (r *segmentReader) view(off int64, n int) ([]byte, error) {
 	if in := off - r.off; in >= 0 && in+int64(n) <= int64(len(r.buf)) {
 		return r.buf[in : in+int64(n)], nil
 	}
-	want := int(min(int64(max(n, windowBytes)), max(r.size-off, 0)))
+	want := int(min(int64(max(n, cmp.Or(r.most, windowBytes))), max(r.size-off, 0)))
 	if cap(r.buf) < want {
 		r.buf = make([]byte, want)
 	}

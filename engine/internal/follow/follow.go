@@ -84,7 +84,8 @@ type Follower struct {
 	first   moment                          // after Recover
 	view    *wal.Log                        // grows with log
 	pinned  map[wal.SegmentNum]int          // the first segments of copies under way
-	late    time.Time                       // since when commits are not durable
+	late    time.Time                       // since when the commits up to lateSeq are not durable
+	lateSeq base.SeqNum                     //
 	// unsyncable: a sync of the log has failed.
 	unsyncable bool
 	closed     bool //
@@ -338,12 +339,14 @@ func (f *Follower) readLog(patience time.Duration) error {
 			return err
 		}
 	}
-	if f.env.Visible || f.log.SyncedSeq() >= f.log.LastSeq() {
+	synced, last := f.log.SyncedSeq(), f.log.LastSeq()
+	switch {
+	case f.env.Visible || synced >= last:
 		f.late = time.Time{}
 		return nil
-	}
-	if f.late.IsZero() {
-		f.late = time.Now()
+	case f.late.IsZero() || synced >= f.lateSeq:
+		// The last commit of a writer that syncs each is not known to be durable before the next.
+		f.late, f.lateSeq = time.Now(), last
 	}
 	if time.Since(f.late) >= patience {
 		f.sync()
