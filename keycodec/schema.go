@@ -21,6 +21,16 @@ type Schema struct {
 	kept   []int // positions of the fields that keep their case
 }
 
+// MustSchema is NewSchema of fields that the program knows, as for a variable of a package: it
+// panics if one is not described properly.
+func MustSchema(fields ...Field) Schema {
+	s, err := NewSchema(fields...)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
 // NewSchema returns the schema with the given fields. It fails if a field is not
 // described properly.
 func NewSchema(fields ...Field) (Schema, error) {

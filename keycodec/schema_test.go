@@ -290,3 +290,18 @@ func TestSchemaIsImmutable(t *testing.T) {
 		t.Errorf("the schema became %q", got)
 	}
 }
+
+// A schema that is not right ends the program where it stands; a right one is NewSchema's.
+func TestMustSchema(t *testing.T) {
+	fields := []keycodec.Field{{Name: "at", Type: keycodec.TypeInt64}}
+	if got, want := keycodec.MustSchema(fields...), must(keycodec.NewSchema(fields...)); got.
+		String() != want.String() {
+		t.Errorf("%v, want %v", got, want)
+	}
+	defer func() {
+		if failed := recover(); failed == nil {
+			t.Error("two fields of one name")
+		}
+	}()
+	keycodec.MustSchema(append(fields, fields...)...)
+}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 // Options of Advise. The zero value is usable.
@@ -141,8 +143,8 @@ func (r *Report) key(chain []int, queries []Query, id []string) Key {
 		})
 		for _, f := range group {
 			k.Fields = append(k.Fields, f.Name)
-			k.why("%s: equality in query %d; %s cardinality, about %d values", f.Name, i+1, f.Class,
-				f.Distinct)
+			k.why("%s: equality in query %d; %s cardinality, about %s values", f.Name, i+1, f.Class,
+				figure.Count(int64(f.Distinct)))
 		}
 		if next := q.next(); next != "" && !slices.Contains(k.Fields, next) {
 			k.Fields = append(k.Fields, next)
@@ -188,13 +190,14 @@ func (r *Report) inspect(k *Key, s *Sample) {
 		k.why("%s only grows: without shards all writes go to one end", first.Name)
 	}
 	if first.Class == Low && k.Needed == 1 {
-		r.note("%s has %d values only: reading one reads about %d records; a scan may do as well",
-			first.Name, first.Distinct, s.Reads(k.Fields[:1], r.Rows))
+		r.note("%s has %s values only: reading one reads about %s records; a scan may do as well",
+			first.Name, figure.Count(int64(first.Distinct)),
+			figure.Count(int64(s.Reads(k.Fields[:1], r.Rows))))
 	}
 	for _, name := range k.Fields {
 		if f, _ := find(r.Fields, name); f.Missing > 0 {
-			r.note("%s is missing in %d of the sample's records; composite keys of version 1 have"+
-				" no NULL", name, f.Missing)
+			r.note("%s is missing in %s of the sample's records; composite keys of version 1 have"+
+				" no NULL", name, figure.Count(int64(f.Missing)))
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+
+	"github.com/kstonedb/kstone/internal/figure"
 )
 
 // Repeats counts the records whose key another record has, for the keys of a report. A key
@@ -108,11 +110,13 @@ func (p *Repeats) Settle(r *Report) {
 		n, about := k.own.repeated()
 		key.Checked, key.Repeated = true, n
 		if n == 0 {
-			key.why("unique: no two of the %d records of the sample have the same key", p.rows)
+			key.why("unique: no two of the %s records of the sample have the same key",
+				figure.Count(int64(p.rows)))
 			continue
 		}
-		key.why("not unique: %s%d of %d records of the sample repeat the key of another and would"+
-			" replace it; %s", about, n, p.rows, k.advice(key, n))
+		key.why("not unique: %s%s of %s records of the sample repeat the key of another and would"+
+			" replace it; %s", about, figure.Count(int64(n)), figure.Count(int64(p.rows)),
+			k.advice(key, n))
 	}
 }
 
@@ -131,7 +135,8 @@ func (k *keyRepeats) advice(key *Key, repeats uint64) string {
 	if left == 0 {
 		return fmt.Sprintf("add %s, which leaves none", best)
 	}
-	return fmt.Sprintf("add %s, which leaves %s%d, and more", best, about, left)
+	return fmt.Sprintf("add %s, which leaves %s%s, and more", best, about,
+		figure.Count(int64(left)))
 }
 
 // distinctKeys counts keys by their hashes: all of them up to a limit, beyond that those

@@ -53,7 +53,7 @@ func TestRepeats(t *testing.T) {
 		add, why string
 	}{
 		{"v", 100, "", "no single field of the sample helps"},
-		{"at", 1000, "v", "1000 of 10000 records of the sample repeat the key of another and" +
+		{"at", 1000, "v", "1,000 of 10,000 records of the sample repeat the key of another and" +
 			" would replace it; add v, which leaves 100, and more"},
 		{"dev", 9993, "v", "add v, which leaves 100, and more"},
 	} {
