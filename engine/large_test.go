@@ -130,7 +130,7 @@ func valueFiles(t testing.TB, dir string) (bytes int64, n int) {
 // snapshot, a checkpoint and a repaired copy; and little of their files is garbage in the end.
 //
 // Promise (reads and writes): Large values are read as they were put: `Options.LargeValue` changes
-// what merges write, and what is garbage of their files stays below a fifth.
+// what merges write, and garbage is less than a fifth of their files.
 func TestLargeValuesLive(t *testing.T) {
 	dir := t.TempDir()
 	db, err := engine.Open(filepath.Join(dir, "db"), largeOptions())
@@ -148,7 +148,7 @@ func TestLargeValuesLive(t *testing.T) {
 	compareLarge(t, snap, old)
 	snap.Close()
 	ok(t, db.Compact(ctx))
-	ok(t, db.Compact(ctx)) // the first finds out what is garbage
+	ok(t, db.Compact(ctx)) // the first finds the garbage
 	m.check(t, db)
 	mustClose(t, db) // which removes the files that wait for reuse
 	live := int64(0)

@@ -36,7 +36,7 @@ const (
 	requiredMark     = "!"
 
 	// historyMark begins the names of what the engine notes about the history beside the settings:
-	// historySince the first version of which it is known, historyConsumer and a name the position
+	// historySince the first version it is known for, historyConsumer and a name the position
 	// of a consumer, historyFloor the oldest version that can be read at.
 	historyMark     = "history "
 	historySince    = historyMark + "since"

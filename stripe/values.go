@@ -21,13 +21,13 @@ import (
 // The naive way: a log of values beside the tree, as WiscKey has it, with a count of the garbage in
 // each of its files. Why it fails: a value is written and synced twice before it is acknowledged,
 // or the tree may be durable without it; counts that are changed apart from the tree are wrong
-// after a crash; and to find out what is garbage the cleaner looks every key up.
+// after a crash; and to find garbage the cleaner looks every key up.
 //
 // The way taken: a flush writes the values next to its SST, under the same edit of the manifest. A
 // merge carries references over, so that it reads and writes no values. Each SST says how many
-// bytes of which value files its entries refer to. So the SSTs of a state say what is garbage:
-// there is no count that could be wrong. A merge of all runs rewrites the values of the
-// files that have the most garbage; those that it drops references to, it changes nothing of.
+// bytes its entries refer to in each value file. So the SSTs of a state say how much of it is
+// garbage: there is no count that could be wrong. A merge of all runs rewrites the values of the
+// files that have the most garbage. Files that it drops references to stay as they are.
 //
 // Invariants: a value file is named by a state as long as an SST of it refers to it, and its
 // number is never used again. Both are written and synced before the edit that names them. A view

@@ -75,7 +75,7 @@ func (q *query) bounded(best Node, all []Node, skips bool) Node {
 }
 
 // tried returns a plan with another one before it that is expected to cost more, but may end far
-// earlier: rows and values are what is assumed of a table of which nothing is known, or it skips
+// earlier: rows and values are what is assumed of a table without statistics, or it skips
 // to rows that may come sooner in their groups.
 func (q *query) tried(best Node, all []Node) Node {
 	r := q.rels[0]

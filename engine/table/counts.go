@@ -38,7 +38,7 @@ const (
 	enoughEntries = 64
 	spreadParts   = 16
 	allStripes    = 256
-	// missedRows is how many rows may be in a range of which no stripe that is looked at has any.
+	// missedRows is how many rows may be in a range although no stripe that is looked at has any.
 	missedRows = 4
 )
 

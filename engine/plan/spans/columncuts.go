@@ -52,7 +52,7 @@ type columnCuts struct {
 	ranks  []int32 // ranks[id] is that of a cut; bottom is 0
 	points []point // sorted by rank once ranked
 	top    int32   // the rank of what is after everything
-	// The ranges of NULL and of values, which touch. Null is empty if there is none.
+	// The ranges of NULL and of values, which touch. The former may be empty.
 	null, values interval
 }
 

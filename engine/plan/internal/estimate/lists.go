@@ -84,8 +84,8 @@ func (e *Estimator) listWithin(in expr.In, b bounds) expr.In {
 	return expr.In{X: in.X, List: kept}
 }
 
-// listAmong is listWith of a list and of the range of its column, whose place it returns, -1 if
-// there is none.
+// listAmong is listWith of a list and of the range of its column, whose place it returns,
+// or -1.
 func (e *Estimator) listAmong(equals equalities, ranges []columnRange, in expr.In) (f float64,
 	at int) {
 	column, ok := in.X.(expr.Column)

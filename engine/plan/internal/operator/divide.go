@@ -28,7 +28,7 @@ func Divide(root Node, params []expr.Value, whole bool) *Divisions {
 }
 
 // Below returns the access whose items are divided below a group or sort, which brings rows of its
-// own together; nil if there is none.
+// own together, or nil.
 func (d *Divisions) Below(n Node) *Access { return d.below[n] }
 
 // Gathers returns the access whose items are divided where the rows of a step are handed on in the
@@ -100,7 +100,7 @@ func (n *Group) Counts() bool {
 	})
 }
 
-// leafOf returns the access whose items are divided among the workers, nil if there is none.
+// leafOf returns the access whose items are divided among the workers, or nil.
 // Grouped says that the rows of each stream are grouped by themselves, in their order.
 func (d *Divisions) leafOf(n Node, grouped bool) *Access {
 	switch n := n.(type) {

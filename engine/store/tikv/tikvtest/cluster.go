@@ -248,8 +248,8 @@ func (p protocol) answer(
 	return resp, nil
 }
 
-// onePhase commits what has been prewritten at ts, and returns the answer to that, of which resp is
-// the one to the prewrite.
+// onePhase commits what has been prewritten at ts, and returns the answer to that. resp is the
+// answer to the prewrite.
 func (p protocol) onePhase(ctx context.Context, addr string, req *tikvrpc.Request,
 	resp *tikvrpc.Response, ts uint64) (*tikvrpc.Response, error) {
 	prewrite := req.Prewrite()
