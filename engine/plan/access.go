@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
@@ -23,8 +24,7 @@ type path struct {
 	own int
 	// pred are the terms that spans and filters have to see to.
 	pred     []expr.Expr
-	template *spans.Template
-	zones    *spans.ZoneTemplate // nil: blocks are not tested
+	settled  *settled // of a path that is in a tree
 	need     need
 	layout   []ColumnRef
 	entry    schema.ColumnSet // what is known before the row is fetched
@@ -56,8 +56,15 @@ type path struct {
 	whole    float64 // the cost without limit
 	exact    bool    // all that is read is a row of the result, as far as is known
 	fullScan bool
+}
 
-	filters // the whole of pred, over slots
+// settled is what Bind needs of a path. It is made when a plan with the path is first bound: most
+// paths that are tried get into none.
+type settled struct {
+	once     sync.Once
+	template *spans.Template
+	zones    *spans.ZoneTemplate // nil: blocks are not tested
+	filters                      // the whole of pred, over slots
 }
 
 // skipPath says which first columns are skipped over; template makes the spans of the
@@ -355,11 +362,15 @@ func keyColumns(t *schema.Table, x *schema.Index) (s schema.ColumnSet) {
 	return s
 }
 
-// settle makes what Bind needs of a path that may get into a plan.
-func (p *path) settle() {
-	p.filters = p.split(p.pred)
-	pred := conjunct.Join(p.pred)
-	p.template, p.zones = spans.Compile(p.key, pred), p.zonesOf(p.pred, pred)
+// settle returns what Bind needs of a path that is in a tree.
+func (p *path) settle() *settled {
+	s := p.settled
+	s.once.Do(func() {
+		s.filters = p.split(p.pred)
+		pred := conjunct.Join(p.pred)
+		s.template, s.zones = spans.Compile(p.key, pred), p.zonesOf(p.pred, pred)
+	})
+	return s
 }
 
 // split rewrites terms to slots and divides them by what the entry knows.

@@ -13,7 +13,8 @@ import (
 func (b *binder) access(n *access) (Node, error) {
 	p := n.path
 	out := n.Access
-	terms, whole, template, zones := p.pred, p.filters, p.template, p.zones
+	s := p.settle()
+	terms, whole, template, zones := p.pred, s.filters, s.template, s.zones
 	resumes := p.takesAfter && b.after != nil
 	if b.lists || resumes {
 		terms = make([]expr.Expr, 0, len(p.pred)+1)

@@ -68,6 +68,10 @@ func (c *Cache) Stats() CacheStats {
 // shape. Options other than Stats must be the same in all calls. A cursor of sel is not
 // part of the result: use BindAfter.
 func (c *Cache) Prepare(sel *Select, opt Options) (*Prepared, error) {
+	return c.prepare(sel, opt, c.Keep)
+}
+
+func (c *Cache) prepare(sel *Select, opt Options, keep func([]byte, any)) (*Prepared, error) {
 	s := logical.KeyOf(sel, opt.Stats)
 	defer s.Release()
 	if p, ok := c.Get(s.Bytes()).(*Prepared); ok {
@@ -77,18 +81,30 @@ func (c *Cache) Prepare(sel *Select, opt Options) (*Prepared, error) {
 	shared.Page, shared.After = sel.Page || sel.After != nil, nil
 	p, err := Prepare(&shared, opt)
 	if err == nil {
-		c.Keep(s.Bytes(), p)
+		keep(s.Bytes(), p)
 	}
 	return p, err
 }
 
-// literalState is what is known of a query with parameters for the values in its text.
-type literalState int
+// seen is kept for what was asked once.
+type seen struct{}
 
-const (
-	literalsSeen   literalState = iota + 1 // once: it may never be asked again
-	literalsMatter                         // the plan is chosen by the values, or there is none
-)
+// KeepAgain is Keep for what may never be asked again, a text with its values: it is kept from the
+// second time on, and until then Get returns nothing of use. Why: plans that are asked once were
+// most of what the garbage collector had to look at.
+func (c *Cache) KeepAgain(key []byte, prepared any) {
+	c.mu.Lock()
+	_, again := c.entries[string(key)]
+	c.mu.Unlock()
+	if !again {
+		prepared = seen{}
+	}
+	c.Keep(key, prepared)
+}
+
+// literalsMatter is kept for a query with parameters for the values in its text if the plan is
+// chosen by the values, or there is none.
+type literalsMatter struct{}
 
 // PrepareLiterals is Prepare of a query without parameters whose values come from a text. From the
 // second query on that differs from another one by values alone, and if the choice of a plan needs
@@ -97,7 +113,7 @@ func (c *Cache) PrepareLiterals(sel *Select, opt Options) (p *Prepared, values [
 	err error) {
 	same, values := logical.WithLiterals(sel)
 	if len(values) == 0 || opt.RefuseFullScan || c.most <= 0 {
-		p, err = c.Prepare(sel, opt)
+		p, err = c.prepare(sel, opt, c.KeepAgain)
 		return p, nil, err
 	}
 	s := logical.MarkedKeyOf(keyOfLiterals, same, opt.Stats)
@@ -105,19 +121,19 @@ func (c *Cache) PrepareLiterals(sel *Select, opt Options) (p *Prepared, values [
 	known := c.Get(s.Bytes())
 	switch known {
 	case nil:
-		c.Keep(s.Bytes(), literalsSeen)
-	case literalsSeen:
+		c.Keep(s.Bytes(), seen{})
+	case seen{}:
 		if p, err = Prepare(same, opt); err == nil && p.q.scope.params == len(values) {
 			known = p
 		} else {
-			known = literalsMatter
+			known = literalsMatter{}
 		}
 		c.Keep(s.Bytes(), known)
 	}
 	if p, ok := known.(*Prepared); ok && (p.variants == nil || !counts(sel, &opt)) {
 		return p, values, nil
 	}
-	p, err = c.Prepare(sel, opt)
+	p, err = c.prepare(sel, opt, c.KeepAgain)
 	return p, nil, err
 }
 

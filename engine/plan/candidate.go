@@ -23,13 +23,31 @@ type candidate struct {
 	distinct *relation
 }
 
-func (c *candidate) cost() float64 { return c.node.Estimate().Cost }
+// expected is the estimate of the node, which a path has before it has one.
+func (c *candidate) expected() operator.Estimate {
+	if c.node == nil {
+		return c.path.expected()
+	}
+	return c.node.Estimate()
+}
 
-func (c *candidate) rows() float64 { return max(c.node.Estimate().Rows, 0.001) }
+func (c *candidate) cost() float64 { return c.expected().Cost }
 
-// access returns the node for a path, which is settled if it may get into a plan.
+func (c *candidate) rows() float64 { return max(c.expected().Rows, 0.001) }
+
+// expected is the estimate of the node that access returns.
+func (p *path) expected() operator.Estimate {
+	out := p.estimate
+	if p.repeats {
+		out.Cost += out.Rows * p.q.costs().Hash
+	}
+	return out
+}
+
+// access returns the node for a path.
 func (p *path) access() Node {
 	r := p.rel
+	p.settled = new(settled)
 	a := &access{Access: Access{
 		Step:        operator.Step{Elements: p.layout, Expected: p.estimate},
 		SourceTable: r.sourceTable(),
@@ -44,7 +62,7 @@ func (p *path) access() Node {
 		return a
 	}
 	s := a.Step
-	s.Expected.Cost += s.Expected.Rows * p.q.costs().Hash
+	s.Expected = p.expected()
 	return &Union{Step: s, Inputs: []Node{a}}
 }
 
@@ -111,8 +129,7 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 	}
 	q.priceZones(e, paths)
 	for _, p := range paths {
-		all = append(all, candidate{node: p.access(), set: 1 << r.source, order: p.order,
-			total: p.total, path: p})
+		all = append(all, candidate{set: 1 << r.source, order: p.order, total: p.total, path: p})
 	}
 	if !paths[0].point {
 		all = append(all, q.unions(r, e, indexes, paths)...)
@@ -127,9 +144,9 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 		wanted = float64(q.constantCount(q.limit, -1))
 	}
 	all = prune(all, wanted)
-	for _, c := range all {
-		if c.path != nil {
-			c.path.settle()
+	for i := range all {
+		if c := &all[i]; c.node == nil {
+			c.node = c.path.access()
 		}
 	}
 	return all, nil
@@ -173,7 +190,6 @@ func (q *query) keeps(r *relation, e *estimate.Estimator) []candidate {
 	if best == nil || best.rows > maxKept {
 		return nil
 	}
-	best.settle()
 	n := q.keep(best.access())
 	if len(different) > 0 {
 		s := operator.Step{Elements: n.Layout(), Expected: n.Estimate()}
@@ -317,7 +333,7 @@ func prune(all []candidate, wanted float64) []candidate {
 		for _, k := range kept {
 			have = have || k.doubtful() == c.doubtful() && (len(c.order) == 0 && !c.bucketed() ||
 				slices.Equal(k.order, c.order) && k.bucketed() == c.bucketed() &&
-					k.node.Estimate().Startup <= c.node.Estimate().Startup)
+					k.expected().Startup <= c.expected().Startup)
 		}
 		if !have {
 			kept = append(kept, c)
@@ -330,12 +346,15 @@ func prune(all []candidate, wanted float64) []candidate {
 		if c.path != nil && c.path.skip != nil {
 			return math.Inf(1) // they may be of its last groups
 		}
-		return c.node.Estimate().FirstRows(wanted)
+		e := c.expected()
+		return e.FirstRows(wanted)
 	}
 	soonest := slices.MinFunc(all, func(a, b candidate) int {
 		return compareCost(first(a), first(b))
 	})
-	if !slices.ContainsFunc(kept, func(k candidate) bool { return k.node == soonest.node }) {
+	if !slices.ContainsFunc(kept, func(k candidate) bool {
+		return k.node == soonest.node && k.path == soonest.path
+	}) {
 		kept = append(kept, soonest)
 	}
 	return kept

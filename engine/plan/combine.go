@@ -122,7 +122,6 @@ func (q *query) keysOnly(r *relation, e *estimate.Estimator, indexes []*schema.I
 	if best == nil {
 		return nil
 	}
-	best.settle()
 	return rowKeys(r, best.access())
 }
 

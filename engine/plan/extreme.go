@@ -71,7 +71,6 @@ func (q *query) extreme(c expr.Column, largest bool) (best Node) {
 			}
 			if n := p.access(); best == nil || n.Estimate().Cost < best.Estimate().Cost {
 				best = n
-				p.settle()
 			}
 		}
 	}

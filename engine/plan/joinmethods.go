@@ -425,7 +425,6 @@ func (q *query) lookupJoin(c candidate, base *path, j joinTerms, probe []expr.Ex
 // lookedUp makes a lookup join.
 func (q *query) lookedUp(c candidate, p *path, j joinTerms, used []bool,
 	e operator.Estimate) candidate {
-	p.settle()
 	a := p.access().(*access)
 	exprs := make([]expr.Expr, len(p.probe))
 	for i, x := range p.probe {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
@@ -41,6 +42,9 @@ type Physical struct {
 	Own bool
 
 	scope         *scope
+	once          sync.Once // of compile
+	failed        error     // of compile
+	whole         bool      // all rows are read, in any order
 	path          *path
 	count, offset expr.Expr
 	buckets       spans.Buckets
@@ -60,8 +64,27 @@ type ResultColumn struct {
 // maxKeptBuckets bounds the partitions of an index whose keys a Physical keeps.
 const maxKeptBuckets = 1024
 
-// Physical returns the one operator that answers the query, nil if it takes a tree of them.
-func (p *Prepared) Physical() *Physical { return p.physical }
+// Physical returns the one operator that answers the query, nil if it takes a tree of them, or is
+// better off with one: a scan of a whole table in any order, which its access reads in blocks.
+func (p *Prepared) Physical() *Physical {
+	if p.physical == nil || p.physical.whole {
+		return nil
+	}
+	return p.physical
+}
+
+// Stored is Physical for who takes rows as they are stored: whole tables, too.
+func (p *Prepared) Stored() *Physical {
+	d := p.physical
+	if d == nil {
+		return nil
+	}
+	d.once.Do(func() { d.failed = d.compile(p.q.outputs) })
+	if d.failed != nil {
+		return nil
+	}
+	return d
+}
 
 // findPhysical recognises a query that one operator answers. One that cannot be compiled is
 // left to the tree, which fails with the reason.
@@ -90,9 +113,13 @@ func (p *Prepared) findPhysical() {
 	if !d.Point && !d.readsRanges() || d.path.rel.source != 0 {
 		return
 	}
-	if d.compile(q.outputs) == nil {
+	if d.whole = !d.Point && d.Index == nil && !d.Ordered && a.FullScan && q.limit == nil &&
+		q.offset == nil; d.whole {
 		p.physical = d
+		return
 	}
+	p.physical = d
+	p.physical = p.Stored()
 }
 
 // reads reports whether other, which may be nil, reads the same as d.
@@ -360,9 +387,9 @@ func (d *Physical) Bind(r *Ranges, params []expr.Value) (ok bool, err error) {
 	}
 	params = params[:d.scope.params]
 	r.builder = spans.NewBuilder()
-	set := r.builder.BuildRanges(d.path.template, params, d.scope.opt.MaxSpans)
+	set := r.builder.BuildRanges(d.path.settle().template, params, d.scope.opt.MaxSpans)
 	r.Exact = set.Exact
-	r.zones.template, r.zones.params = d.path.zones, params
+	r.zones.template, r.zones.params = d.path.settle().zones, params
 	switch {
 	case len(set.Spans) == 0:
 		r.PKs = nil

@@ -81,7 +81,7 @@ type Applied struct {
 func (a *Applied) Query() any { return a.sub }
 
 // Physical returns the one operator that answers the subquery, nil if it takes a tree of them.
-func (a *Applied) Physical() *Physical { return a.sub.prepared.physical }
+func (a *Applied) Physical() *Physical { return a.sub.prepared.Physical() }
 
 // Params returns the parameters of the subquery for values of the arguments. They are valid until
 // the next call.

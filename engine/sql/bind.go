@@ -373,7 +373,7 @@ func (sc *scope) count(where string, e syntax.Expr) expr.Expr {
 // mark remembers where a bound expression stands, for errors of the planner.
 func (sc *scope) mark(e expr.Expr, pos int) expr.Expr {
 	if sc.marks == nil {
-		sc.marks = make([]mark, 0, 16)
+		sc.marks = make([]mark, 0, 8+len(sc.b.text)/12)
 	}
 	sc.marks = append(sc.marks, mark{e, pos})
 	return e

@@ -129,7 +129,8 @@ func (s *Session) Query(ctx context.Context, text string, args ...any) (*Rows, e
 }
 
 // Prepare parses one statement, and binds it to the tables if it is a query. It may be run
-// many times and concurrently; it follows changes of its tables.
+// many times and concurrently; it follows changes of its tables. A text without parameters is
+// kept from the second time on.
 func (s *Session) Prepare(text string) (*Stmt, error) {
 	var key []byte
 	if len(text) <= maxCachedText {
@@ -148,7 +149,11 @@ func (s *Session) Prepare(text string) (*Stmt, error) {
 	if err := stmt.check(); err != nil {
 		return nil, err
 	}
-	if key != nil {
+	switch last := stmt.last.Load(); {
+	case key == nil:
+	case last != nil && !last.binder.params.any():
+		s.db.Plans().KeepAgain(key, stmt)
+	default:
 		s.db.Plans().Keep(key, stmt)
 	}
 	return stmt, nil

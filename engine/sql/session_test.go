@@ -265,12 +265,19 @@ func TestInsertOrReplaceOfElements(t *testing.T) {
 }
 
 // TestStatementsAreCached: a text is parsed once for a session, of a query and of a change, in
-// the database's cache of plans; long texts are not kept.
+// the database's cache of plans, or twice if it has no parameters; long texts are not kept.
 func TestStatementsAreCached(t *testing.T) {
 	s := openSession(t)
 	exec(t, s, "CREATE TABLE t (id INT PRIMARY KEY)")
-	for _, text := range []string{"INSERT INTO t VALUES (1)", "SELECT * FROM t"} {
+	for _, text := range []string{"INSERT INTO t VALUES (1)", "SELECT * FROM t",
+		"SELECT * FROM t WHERE id = ?"} {
 		first, err := s.Prepare(text)
+		if !strings.Contains(text, "?") && err == nil {
+			once := first
+			if first, err = s.Prepare(text); first == once {
+				t.Errorf("%s: kept when it was asked once", text)
+			}
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -139,10 +139,18 @@ func (r *Rows) execute() error {
 	return r.runPlan(reader)
 }
 
+// physical returns the one operator that answers the query, if it does for who takes the rows.
+func (r *Rows) physical() *plan.Physical {
+	if r.into != nil {
+		return r.plan.Stored()
+	}
+	return r.plan.Physical()
+}
+
 // hasPhysical reports whether one operator answers the query. A plan that is to be shown with
 // what was counted takes a tree of them.
 func (r *Rows) hasPhysical() bool {
-	p := r.plan.Physical()
+	p := r.physical()
 	return p != nil && r.bound == nil && r.after == nil && !r.timed &&
 		(p.Point || !r.prepared.db.logsPlans())
 }
@@ -154,7 +162,7 @@ func (r *Rows) livePoint() *tableState {
 	if db, ok := r.from.(*DB); !ok || db.follows || !r.hasPhysical() {
 		return nil
 	}
-	p, st := r.plan.Physical(), r.compiled.states[0]
+	p, st := r.physical(), r.compiled.states[0]
 	if !p.Point || p.Covering || r.prepared.cores[0].state.Load() != st {
 		return nil
 	}
@@ -170,7 +178,7 @@ var (
 // runPhysical executes the query with one operator.
 func (r *Rows) runPhysical(reader store.Reader) error {
 	r.returned, r.ran, r.failed = 0, nil, nil
-	p := r.plan.Physical()
+	p := r.physical()
 	r.request.Stored, r.request.Batch = r.into != nil && p.Stored(), r.prepared.db.batch
 	reading, err := exec.RunPhysical(r.ctx, reader, p, &r.request, (*rowsSink)(r))
 	r.read = reading.Keys

@@ -98,7 +98,8 @@ func OperandOf(e expr.Expr) Operand {
 // Compile prepares a normalised predicate for a key. A nil predicate is true.
 func Compile(key Key, pred expr.Expr) *Template {
 	t := &Template{key: key}
-	t.nodes, t.exprs = make([]node, 0, 6), make([]expr.Expr, 0, 6)
+	n := 2 + terms(pred)
+	t.nodes, t.exprs = make([]node, 0, n), make([]expr.Expr, 0, n)
 	t.add(node{kind: nodeFalse}, False)
 	t.add(node{kind: nodeTrue}, True)
 	t.root = trueNode
@@ -111,6 +112,24 @@ func Compile(key Key, pred expr.Expr) *Template {
 		}
 	}
 	return t
+}
+
+// terms returns how many nodes a predicate takes.
+func terms(e expr.Expr) int {
+	var inner []expr.Expr
+	switch e := e.(type) {
+	case nil:
+		return 0
+	case expr.And:
+		inner = e.Terms
+	case expr.Or:
+		inner = e.Terms
+	}
+	n := 1
+	for _, t := range inner {
+		n += terms(t)
+	}
+	return n
 }
 
 // Incomplete reports whether the spans must not be used: rows that have no entry, because
@@ -153,7 +172,8 @@ func (t *Template) compile(e expr.Expr) int32 {
 }
 
 func (t *Template) compileTerms(kind nodeKind, e expr.Expr, terms []expr.Expr) int32 {
-	kids := make([]int32, 0, len(terms))
+	var room [8]int32
+	kids := room[:0]
 	mask := uint64(0)
 	for _, term := range terms {
 		kid := t.compile(term)
