@@ -51,7 +51,6 @@ type Follower struct {
 	// unsynced are the segments with records above claim.
 	unsynced []SegmentNum
 	idle     int // calls in a row that have found nothing
-	most     int // segmentReader.most of the next read
 	walked   []walked
 }
 
@@ -66,14 +65,9 @@ type walked struct {
 // beside a writer that commits, calls are not idle.
 const listEvery = 4
 
-// followBytes is how much is read at once of what has come, four times as much with each read that
-// follows. Why not a whole window: usually there are a few records, and zeros.
-const followBytes = 16 << 10
-
 // Follow returns a follower of the log from a Tail on. The caller closes it.
 func Follow(o Options, t Tail) *Follower {
-	f := &Follower{o: o, seg: t.Segment, off: t.records, last: t.LastSeq, claim: t.synced, idle: 1,
-		most: followBytes}
+	f := &Follower{o: o, seg: t.Segment, off: t.records, last: t.LastSeq, claim: t.synced}
 	for _, s := range t.keep {
 		f.tag = s.tag
 		if s.last > f.claim {
@@ -156,14 +150,13 @@ func (f *Follower) look() (h recordHead, payload []byte, ok bool, err error) {
 		return h, nil, false, err
 	}
 	if decodeRecordHead(head[:]).tag != f.tag {
-		f.most = followBytes
+		f.file.most = firstBytes
 		return h, nil, false, nil
 	}
 	if f.file.size, err = f.file.file.Size(); err != nil {
 		return h, nil, false, err
 	}
-	f.file.buf, f.file.most = f.file.buf[:0], f.most
-	f.most = min(4*f.most, windowBytes)
+	f.file.buf = f.file.buf[:0]
 	return f.file.record(f.off, f.tag)
 }
 

@@ -2,7 +2,6 @@ package wal
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -16,6 +15,10 @@ import (
 // only for a longer record whose checksum has been found right.
 const windowBytes = 256 << 10
 
+// firstBytes is how much the first read takes, and each that follows four times as much, up to
+// a window. Why not a whole window: usually a header is wanted, or a few records before zeros.
+const firstBytes = 16 << 10
+
 // segmentReader reads one segment through a window. Its views are valid until the
 // next call.
 type segmentReader struct {
@@ -24,7 +27,7 @@ type segmentReader struct {
 	size int64
 	buf  []byte // the window
 	off  int64  // file offset of buf[0]
-	most int    // how much is read at a time, at least; 0 is windowBytes
+	most int    // how much the next read takes, at least
 	// around, if not nil, is called for places that cannot be read, each once; they are taken
 	// for zeros, which are no record.
 	around func(error)
@@ -49,7 +52,7 @@ func newReader(f vfs.File, name string, buf []byte) (*segmentReader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("size of log segment: %w", err)
 	}
-	return &segmentReader{file: f, name: name, size: size, buf: buf[:0]}, nil
+	return &segmentReader{file: f, name: name, size: size, buf: buf[:0], most: firstBytes}, nil
 }
 
 // close closes the file and hands the buffer on.
@@ -65,7 +68,8 @@ func (r *segmentReader) view(off int64, n int) ([]byte, error) {
 	if in := off - r.off; in >= 0 && in+int64(n) <= int64(len(r.buf)) {
 		return r.buf[in : in+int64(n)], nil
 	}
-	want := int(min(int64(max(n, cmp.Or(r.most, windowBytes))), max(r.size-off, 0)))
+	want := int(min(int64(max(n, r.most)), max(r.size-off, 0)))
+	r.most = min(4*r.most, windowBytes)
 	if cap(r.buf) < want {
 		r.buf = make([]byte, want)
 	}

@@ -136,7 +136,7 @@ func (s *salvage) place(n SegmentNum) (p salvagePart, err error) {
 	} else if err != nil {
 		return p, err
 	}
-	r.around = s.damage
+	r.around, r.most = s.damage, windowBytes
 	h, _, err := r.header()
 	if err == nil {
 		p.known, p.num, p.h = true, h.num, h
@@ -195,7 +195,7 @@ func (s *salvage) segment(p *salvagePart) (err error) {
 	} else if err != nil {
 		return err
 	}
-	s.r.around = s.damage
+	s.r.around, s.r.most = s.damage, windowBytes
 	defer func() {
 		_, cerr := s.r.close()
 		err = errors.Join(err, cerr)

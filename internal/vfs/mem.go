@@ -19,7 +19,7 @@ import (
 type MemFS struct {
 	mu       sync.RWMutex
 	files    map[string]*MemNode // Guarded by mu; by cleaned path
-	dirs     map[string]bool     // Guarded by mu; the roots "." and "/" are implied
+	dirs     map[string][]string // Guarded by mu; the sorted names in each, roots are implied
 	locks    map[string]*memLock // Guarded by mu
 	capacity int64               // Guarded by mu; 0 means no limit
 	used     int64               // Guarded by mu; bytes of all nodes
@@ -30,7 +30,7 @@ type MemFS struct {
 func NewMem() *MemFS {
 	return &MemFS{
 		files: map[string]*MemNode{},
-		dirs:  map[string]bool{},
+		dirs:  map[string][]string{},
 		locks: map[string]*memLock{},
 	}
 }
@@ -83,7 +83,7 @@ func (m *MemFS) Create(name string) (File, error) {
 		m.unlinkLocked(path, old)
 	}
 	n := &MemNode{names: 1}
-	m.files[path] = n
+	m.linkLocked(path, n)
 	return m.handleLocked(name, n, true), nil
 }
 
@@ -122,13 +122,15 @@ func (m *MemFS) Remove(name string) error {
 		m.unlinkLocked(path, n)
 		return nil
 	}
-	if !m.dirs[path] {
+	names, ok := m.dirs[path]
+	switch {
+	case !ok || isRoot(path):
 		return pathErr("remove", name, fs.ErrNotExist)
-	}
-	if len(m.childrenLocked(path)) > 0 {
+	case len(names) > 0:
 		return pathErr("remove", name, errNotEmpty)
 	}
 	delete(m.dirs, path)
+	m.dropLocked(path)
 	return nil
 }
 
@@ -143,7 +145,7 @@ func (m *MemFS) Rename(oldName, newName string) error {
 	}
 	n := m.files[from]
 	switch {
-	case n == nil && m.dirs[from]:
+	case n == nil && !isRoot(from) && m.isDirLocked(from):
 		return m.renameDirLocked(from, to)
 	case n == nil:
 		return pathErr("rename", oldName, fs.ErrNotExist)
@@ -156,7 +158,8 @@ func (m *MemFS) Rename(oldName, newName string) error {
 		m.unlinkLocked(to, old)
 	}
 	delete(m.files, from)
-	m.files[to] = n
+	m.dropLocked(from)
+	m.linkLocked(to, n)
 	return nil
 }
 
@@ -174,12 +177,14 @@ func (m *MemFS) renameDirLocked(from, to string) error {
 			m.files[to+sep+rest] = n
 		}
 	}
-	for path := range m.dirs {
+	for path, names := range m.dirs {
 		if rest, ok := strings.CutPrefix(path+sep, from+sep); ok {
 			delete(m.dirs, path)
-			m.dirs[filepath.Clean(to+sep+rest)] = true
+			m.dirs[filepath.Clean(to+sep+rest)] = names
 		}
 	}
+	m.dropLocked(from)
+	m.nameLocked(to)
 	return nil
 }
 
@@ -199,7 +204,7 @@ func (m *MemFS) Link(oldName, newName string) error {
 		return pathErr("link", newName, fs.ErrExist)
 	}
 	n.names++
-	m.files[to] = n
+	m.linkLocked(to, n)
 	return nil
 }
 
@@ -212,10 +217,17 @@ func (m *MemFS) MkdirAll(dir string) error {
 			return pathErr("mkdir", dir, errNotDir)
 		}
 	}
-	for path := filepath.Clean(dir); !isRoot(path); path = filepath.Dir(path) {
-		m.dirs[path] = true
-	}
+	m.mkdirLocked(filepath.Clean(dir))
 	return nil
+}
+
+func (m *MemFS) mkdirLocked(path string) {
+	if m.isDirLocked(path) {
+		return
+	}
+	m.mkdirLocked(filepath.Dir(path))
+	m.nameLocked(path)
+	m.dirs[path] = []string{}
 }
 
 // SyncDir implements FS.
@@ -235,7 +247,7 @@ func (m *MemFS) List(dir string) ([]string, error) {
 	if !m.isDirLocked(filepath.Clean(dir)) {
 		return nil, pathErr("list", dir, fs.ErrNotExist)
 	}
-	return m.childrenLocked(filepath.Clean(dir)), nil
+	return slices.Clone(m.dirs[filepath.Clean(dir)]), nil
 }
 
 // Stat implements FS.
@@ -266,7 +278,7 @@ func (m *MemFS) OpenShared(name string) (SharedFile, error) {
 	n := m.files[path]
 	if n == nil {
 		n = &MemNode{names: 1}
-		m.files[path] = n
+		m.linkLocked(path, n)
 	}
 	return m.handleLocked(name, n, true), nil
 }
@@ -293,7 +305,7 @@ func (m *MemFS) Lock(name, owner string, shared bool) (io.Closer, error) {
 		return nil, &LockedError{Name: name, Owner: l.owner}
 	}
 	if m.files[path] == nil {
-		m.files[path] = &MemNode{names: 1}
+		m.linkLocked(path, &MemNode{names: 1})
 	}
 	if l == nil {
 		l = &memLock{}
@@ -330,7 +342,7 @@ func (u *memUnlock) Close() error {
 
 func isRoot(path string) bool { return path == "." || path == filepath.Dir(path) }
 
-func (m *MemFS) isDirLocked(path string) bool { return isRoot(path) || m.dirs[path] }
+func (m *MemFS) isDirLocked(path string) bool { return isRoot(path) || m.dirs[path] != nil }
 
 func (m *MemFS) checkParentLocked(op, path string) error {
 	parent := filepath.Dir(path)
@@ -343,29 +355,30 @@ func (m *MemFS) checkParentLocked(op, path string) error {
 	return pathErr(op, path, fs.ErrNotExist)
 }
 
-// childrenLocked returns the sorted names directly in dir.
-func (m *MemFS) childrenLocked(dir string) []string {
-	names := []string{}
-	add := func(path string) {
-		name := path[strings.LastIndexByte(path, filepath.Separator)+1:]
-		parent := path[:len(path)-len(name)]
-		if strings.HasPrefix(parent, dir) && len(parent) == len(dir)+1 ||
-			parent == "" && dir == "." || parent == dir {
-			names = append(names, name)
-		}
+// linkLocked makes path a name of n, and nameLocked one of its directory.
+func (m *MemFS) linkLocked(path string, n *MemNode) {
+	if m.files[path] == nil {
+		m.nameLocked(path)
 	}
-	for path := range m.files {
-		add(path)
-	}
-	for path := range m.dirs {
-		add(path)
-	}
-	slices.Sort(names)
-	return names
+	m.files[path] = n
+}
+
+func (m *MemFS) nameLocked(path string) {
+	dir, name := filepath.Dir(path), filepath.Base(path)
+	i, _ := slices.BinarySearch(m.dirs[dir], name)
+	m.dirs[dir] = slices.Insert(m.dirs[dir], i, name)
+}
+
+// dropLocked takes path out of its directory, and unlinkLocked removes the file there.
+func (m *MemFS) dropLocked(path string) {
+	dir, name := filepath.Dir(path), filepath.Base(path)
+	i, _ := slices.BinarySearch(m.dirs[dir], name)
+	m.dirs[dir] = slices.Delete(m.dirs[dir], i, i+1)
 }
 
 func (m *MemFS) unlinkLocked(path string, n *MemNode) {
 	delete(m.files, path)
+	m.dropLocked(path)
 	n.names--
 	m.reapLocked(n)
 }

@@ -43,7 +43,9 @@ func (m *MemFS) Nodes() map[string]*MemNode {
 	defer m.mu.RUnlock()
 	nodes := maps.Clone(m.files)
 	for path := range m.dirs {
-		nodes[path] = nil
+		if !isRoot(path) {
+			nodes[path] = nil
+		}
 	}
 	return nodes
 }
@@ -57,5 +59,5 @@ func (m *MemFS) AddNode(name string, n *MemNode) {
 		m.used += n.size
 	}
 	n.names++
-	m.files[filepath.Clean(name)] = n
+	m.linkLocked(filepath.Clean(name), n)
 }

@@ -160,6 +160,9 @@ func (f *Follower) replay(state *manifest.State, stripes *[base.NumStripes]strip
 	log := wal.Follow(o, tail)
 	// Further records show that there is no damage: they were appended meanwhile.
 	if err == nil || errors.Is(err, corrupt.ErrCorrupt) {
+		if err != nil {
+			log.LookAround()
+		}
 		for {
 			rec, ok, ferr := log.Next()
 			if ferr != nil && err == nil {
