@@ -121,18 +121,28 @@ func terminated(b []byte, mask byte) (n, wrong int) {
 
 // appendEscaped appends s with every 00 replaced by 00 01.
 func appendEscaped(dst, s []byte) []byte {
-	for {
-		i := bytes.IndexByte(s, 0)
+	for len(s) > shortString {
+		i := bytes.IndexByte(s, escape)
 		if i < 0 {
 			return append(dst, s...)
 		}
-		dst = append(dst, s[:i]...)
-		for i < len(s) && s[i] == 0 {
-			dst = append(dst, escape, escapedNul)
-			i++
-		}
-		s = s[i:]
+		dst = append(append(dst, s[:i]...), escape, escapedNul)
+		s = s[i+1:]
 	}
+	at := len(dst)
+	if cap(dst)-at < 2*len(s) {
+		dst = slices.Grow(dst, len(s)+bytes.Count(s, []byte{escape}))
+	}
+	dst = dst[:cap(dst)]
+	for _, c := range s {
+		dst[at] = c
+		at++
+		if c == escape {
+			dst[at] = escapedNul
+			at++
+		}
+	}
+	return dst[:at]
 }
 
 // appendUnescaped reads an escaped, terminated string at the start of b, appends it

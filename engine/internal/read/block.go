@@ -40,7 +40,7 @@ func (it *Iteration) Block(b *Block) bool {
 		if it.at == len(it.rows) && it.plain() {
 			if it.source.Entries(&it.entries) {
 				b.Plain, b.Rows = &it.entries, nil
-				it.sinceOK += it.entries.Len() - 1 // pause counts one
+				it.sinceOK += it.entries.Len()
 				it.err = it.pause()
 				return it.err == nil
 			}
@@ -54,10 +54,6 @@ func (it *Iteration) Block(b *Block) bool {
 		}
 		rows := it.rows[it.at:]
 		it.at = len(it.rows)
-		it.sinceOK += len(rows) - 1
-		if it.err = it.pause(); it.err != nil {
-			return false
-		}
 		if rows = it.wantedOf(rows); len(rows) > 0 {
 			b.Plain, b.Rows = nil, rows
 			return true
@@ -113,6 +109,7 @@ func (it *Iteration) Count(s base.Span) int64 {
 		return 0
 	}
 	for _, id := range ids {
+		it.sinceOK++
 		if it.err = it.pause(); it.err != nil {
 			break
 		}

@@ -274,6 +274,7 @@ func (g *gathering) walk(it *Iteration) bool {
 		if s.Empty() {
 			continue
 		}
+		it.sinceOK++
 		if it.err = it.pause(); it.err != nil { // there may be many that hold nothing
 			return false
 		}
@@ -290,6 +291,7 @@ func (g *gathering) merge(it *Iteration) error {
 	it.readMerged()
 	g.bounds = slices.Grow(g.bounds[:0], len(g.parts))[:len(g.parts)]
 	for i := range g.parts {
+		it.sinceOK++
 		if err := it.pause(); err != nil {
 			return err
 		}

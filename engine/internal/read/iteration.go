@@ -123,11 +123,12 @@ func (it *Iteration) release() {
 	if it.sampling != nil {
 		it.sampling.close()
 	}
+	it.passed()
 	it.count()
 	it.state.snaps.release(&it.node)
 	it.Item, it.Weight = Item{}, 0
 	it.state, it.reader, it.ctx = nil, Reader{}, nil
-	it.source, it.rows, it.at, it.err = nil, nil, 0, nil
+	it.source, it.err = nil, nil
 	it.nowMs, it.from, it.items = 0, 0, 0
 	it.bounds, it.mayHold, it.blocks, it.keysOnly = stripe.Bounds{}, nil, nil, false
 	if it.stripes != nil {
@@ -186,7 +187,8 @@ func (it *Iteration) Stripes(ids []uint8, s base.Span) {
 // Read begins to read a span of what Partition or Stripes has selected, in key order or in
 // reverse. It may be called again: that opens the sources again.
 func (it *Iteration) Read(s base.Span, reverse bool) {
-	it.err, it.rows, it.at = nil, nil, 0
+	it.passed()
+	it.err = nil
 	if it.source != nil {
 		it.source.Close()
 	}
@@ -327,7 +329,8 @@ func (it *Iteration) entry() *base.Entry {
 		}
 		e := &it.rows[it.at]
 		it.at++
-		if it.err = it.pause(); it.err != nil {
+		if it.state.closed.Load() {
+			it.err = ErrClosed
 			return nil
 		}
 		if it.wants(e) {
@@ -338,8 +341,12 @@ func (it *Iteration) entry() *base.Entry {
 
 // refill asks the source for more rows, and what follows it.
 func (it *Iteration) refill() bool {
+	it.passed()
 	for it.err == nil && it.source != nil {
-		if it.rows, it.at = it.source.Rows(), 0; len(it.rows) > 0 {
+		if it.err = it.pause(); it.err != nil {
+			break
+		}
+		if it.rows = it.source.Rows(); len(it.rows) > 0 {
 			return true
 		}
 		if it.err = it.source.Err(); it.err != nil || !it.advance() {
@@ -349,13 +356,13 @@ func (it *Iteration) refill() bool {
 	return false
 }
 
-// pause returns the reason to stop before the next entry: the database is closed, or, at
-// every checkEvery-th entry, the context has ended.
+// pause returns the reason to stop before the next entries: the database is closed, or, after
+// checkEvery of them, the context has ended.
 func (it *Iteration) pause() error {
 	if it.state.closed.Load() {
 		return ErrClosed
 	}
-	if it.sinceOK++; it.sinceOK < checkEvery {
+	if it.sinceOK < checkEvery {
 		return nil
 	}
 	it.count()
@@ -363,6 +370,13 @@ func (it *Iteration) pause() error {
 		return context.Cause(it.ctx)
 	}
 	return nil
+}
+
+// passed counts the rows that were moved over, and lets go of them. Why not one by one: that takes
+// 3 % of the instructions of a query of 20 rows.
+func (it *Iteration) passed() {
+	it.sinceOK += it.at
+	it.rows, it.at = nil, 0
 }
 
 // count counts the entries since it was last called.
@@ -405,7 +419,8 @@ func (it *Iteration) open(id uint8, s base.Span, reverse bool, rows int) {
 	b := &it.bounds
 	b.Lo, b.Hi, b.Reverse, b.Snap, b.FirstRows = s.Lo, s.Hi, reverse, it.node.seq, rows
 	it.wanted(b)
-	it.source, it.rows, it.at = &it.cursor, nil, 0
+	it.passed()
+	it.source = &it.cursor
 	it.err = it.cursor.Add(&it.node.gen.stripes[id], b, it.reader.overlay(id))
 }
 
