@@ -3,11 +3,12 @@ package memtable
 import "slices"
 
 const (
-	// The chunks of a table grow, so that 256 nearly empty tables stay small and full
-	// ones allocate rarely. 64 KiB is what 16 bits of offset reach.
-	firstChunkBytes  = 4 << 10
-	secondChunkBytes = 16 << 10
-	chunkBytes       = 64 << 10
+	// The chunks of a table grow with it, each by a part of what there is, so that little of
+	// 256 tables is empty whatever their budget, and full ones allocate rarely. 64 KiB is what
+	// 16 bits of offset reach.
+	firstChunkBytes = 4 << 10
+	chunkBytes      = 64 << 10
+	growPart        = 4
 
 	// A larger record gets a chunk of its own. A quarter of a chunk bounds what is
 	// left unused at the end of a chunk.
@@ -31,7 +32,6 @@ type arena struct {
 
 	current   uint32 // index of the chunk being filled, 0 for none
 	used      int    // bytes used of it
-	shared    int    // chunks made for shared use so far
 	heldBytes int64  // capacity of all chunks, dead ones included
 	deadBytes int64
 }
@@ -52,15 +52,9 @@ func (a *arena) alloc(n int) uint32 {
 // rotate starts a new shared chunk with room for n bytes.
 func (a *arena) rotate(n int) {
 	last := a.current
-	size := chunkBytes
-	switch {
-	case a.shared == 0 && n <= firstChunkBytes:
-		size = firstChunkBytes
-	case a.shared <= 1: // it has room for the largest shared record
-		size = secondChunkBytes
-	}
-	a.shared++
-	a.current, a.used = a.attach(make([]byte, size)), 0
+	size := max(firstChunkBytes, n, int(min(a.heldBytes/growPart, chunkBytes)))
+	chunk := ownChunk(size)
+	a.current, a.used = a.attach(chunk[:cap(chunk)]), 0
 	if last != 0 && a.live[last] == 0 {
 		a.bury(last)
 	}
