@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -26,7 +27,12 @@ type MergeOptions struct {
 	RangeTombstones []base.RangeTombstone
 	// KeepSeqs keeps sequence numbers that Bottom would replace by 0.
 	KeepSeqs bool
+	// Done, once it is closed, ends the merge with ErrStopped at the next version. Nil is allowed.
+	Done <-chan struct{}
 }
+
+// ErrStopped is the error of a merge that was ended by MergeOptions.Done.
+var ErrStopped = errors.New("merge: stopped")
 
 // Merge merges sources and drops the versions that no snapshot, present or future,
 // can see. A flush uses it too, with one source.
@@ -114,6 +120,12 @@ func (m *Merge) Next() bool {
 		return true
 	}
 	for m.err == nil {
+		select {
+		case <-m.o.Done:
+			m.err = ErrStopped
+			return false
+		default:
+		}
 		if m.rows = m.rows[min(1, len(m.rows)):]; len(m.rows) == 0 {
 			m.rows = m.versions.Rows()
 		}

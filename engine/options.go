@@ -97,9 +97,9 @@ type Options struct {
 
 	// Memory is how much memory the database may make the process take, with the garbage that Go's
 	// collector leaves at GOGC=100, and without files in the cache of the system: at least 64 MiB.
-	// It sets MemtableBytes, CacheBytes, CompactionWorkers, and what a query of tables may keep, if
-	// they are 0. Several scans and queries at a time take more. 0 means the defaults of these,
-	// about 1.2 GiB in all.
+	// It sets MemtableBytes, CacheBytes, MaxOpenFiles, CompactionWorkers, and what a query of
+	// tables may keep, if they are 0. Several scans and queries at a time take more. 0 means the
+	// defaults of these, about 1.2 GiB in all.
 	Memory int64
 	// MemtableBytes is the memory budget of all write buffers together, 64 MiB by
 	// default, at least 1 MiB. Writers are slowed when flushes are late; memory
@@ -112,8 +112,8 @@ type Options struct {
 	// least 8 MiB. It bounds the time to reopen after a crash. Files of the log that are
 	// over and cannot be removed do not count: writers do not wait for them.
 	LogBytes int64
-	// CacheBytes is the budget for decoded blocks, indexes and filters. Default
-	// 256 MiB.
+	// CacheBytes is the budget for decoded blocks, indexes and filters. Default 256 MiB. What
+	// files take beside them, about 800 bytes each, counts up to three quarters of it.
 	CacheBytes int64
 	// MaxOpenFiles bounds the file handles held for SSTs. Default 4096. It is lowered to what
 	// the process may have open, less some for the program and for other files.
@@ -208,6 +208,7 @@ func (o *Options) shareMemory() {
 	}
 	fill(&o.MemtableBytes, o.live()/6)
 	fill(&o.CacheBytes, o.live()/2)
+	fill(&o.MaxOpenFiles, int(min(o.Memory>>17, 4096))) // 2 KiB each, most in the kernel
 	fill(&o.CompactionWorkers, int(max(1, min(o.Memory>>28, int64(runtime.GOMAXPROCS(0)/2)))))
 }
 

@@ -39,7 +39,7 @@ func approachFile(t *testing.T) (*Reader, *Stats) {
 		t.Fatal(err)
 	}
 	stats := &Stats{}
-	return NewReader(ReaderOptions{FS: fs, Meta: meta, Cache: cache.New(1 << 20), Stats: stats}),
+	return NewReader(ReaderOptions{FS: fs, Meta: &meta, Cache: cache.New(1 << 20), Stats: stats}),
 		stats
 }
 
@@ -270,7 +270,7 @@ func TestCursorOfTwoFiles(t *testing.T) {
 	var readers []*Reader
 	for num := base.FileNum(1); num < 3; num++ {
 		fs, meta := batchFile(t, int(num), 200, 2, WriterOptions{FileNum: num})
-		readers = append(readers, NewReader(ReaderOptions{FS: fs, Meta: meta}))
+		readers = append(readers, NewReader(ReaderOptions{FS: fs, Meta: &meta}))
 	}
 	var c Cursor
 	for range 2 {

@@ -61,7 +61,7 @@ func openBatchFiles(t *testing.T, budget int64) (readers []*Reader, stats []*Sta
 		fs, meta := batchFile(t, c.first, c.last, c.step, c.o)
 		stats = append(stats, &Stats{})
 		readers = append(readers, NewReader(ReaderOptions{
-			FS: fs, Meta: meta, Cache: cache.New(budget), Stats: stats[i],
+			FS: fs, Meta: &meta, Cache: cache.New(budget), Stats: stats[i],
 		}))
 	}
 	return readers, stats
@@ -172,7 +172,7 @@ func TestFalsePositives(t *testing.T) {
 			FileNum: 1, FilterBits: 8, FilterPartitionKeys: []int{0, 50}[partitions],
 		})
 		stats := &Stats{}
-		r := NewReader(ReaderOptions{FS: fs, Meta: meta, Cache: cache.New(1 << 20), Stats: stats})
+		r := NewReader(ReaderOptions{FS: fs, Meta: &meta, Cache: cache.New(1 << 20), Stats: stats})
 		var ls []base.Lookup
 		var which []uint32
 		for i := range 3000 {
@@ -259,7 +259,7 @@ func TestBatchDamage(t *testing.T) {
 			for _, mode := range []Batch{{}, {KeysOnly: true}} {
 				for _, budget := range []int64{0, 1 << 20} {
 					r := NewReader(ReaderOptions{
-						FS: fs, Meta: meta, DBID: p.footer.dbid, Cache: cache.New(budget),
+						FS: fs, Meta: &meta, DBID: p.footer.dbid, Cache: cache.New(budget),
 					})
 					for key := range 10 {
 						name := fmt.Appendf(nil, "pk/key%02d", key)

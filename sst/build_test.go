@@ -74,7 +74,7 @@ func fill(
 // readerOptions returns options for a file of build, with a cache of its own.
 func readerOptions(fs vfs.FS, meta base.FileMeta) sst.ReaderOptions {
 	return sst.ReaderOptions{
-		FS: fs, Meta: meta, Cache: cache.New(64 << 20), Seed: testSeed, DBID: testDBID,
+		FS: fs, Meta: &meta, Cache: cache.New(64 << 20), Seed: testSeed, DBID: testDBID,
 		Stats: &sst.Stats{},
 	}
 }

@@ -269,7 +269,7 @@ func memOf(t *testing.T, meta base.FileMeta, b []byte) *vfs.MemFS {
 func openBytes(t *testing.T, meta base.FileMeta, b []byte, cacheBytes int64) *Reader {
 	t.Helper()
 	return NewReader(ReaderOptions{
-		FS: memOf(t, meta, b), Meta: meta, Cache: cache.New(cacheBytes),
+		FS: memOf(t, meta, b), Meta: &meta, Cache: cache.New(cacheBytes),
 	})
 }
 

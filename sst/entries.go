@@ -66,7 +66,7 @@ func (x *Entries) Release() { x.places, x.b = x.places[:0], nil }
 // Plain reports whether each entry of the file has its value, which does not expire, is the only
 // version of its key, and visible at snap. A file that cannot be read is not.
 func (r *Reader) Plain(snap base.SeqNum) bool {
-	m := &r.meta
+	m := r.meta
 	if m.Tombstones|m.TTLEntries|m.RangeTombstones != 0 || m.MaxSeq > snap ||
 		len(m.Values) > 0 {
 		return false

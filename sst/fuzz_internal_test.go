@@ -61,7 +61,7 @@ func seedParts(tb testing.TB) parts {
 	if err := fs.Rename("seed", meta.Name()); err != nil {
 		tb.Fatal(err)
 	}
-	r := NewReader(ReaderOptions{FS: fs, Meta: meta, DBID: dbid})
+	r := NewReader(ReaderOptions{FS: fs, Meta: &meta, DBID: dbid})
 	t, err := r.loadTail()
 	if err != nil {
 		tb.Fatal(err)
@@ -251,7 +251,7 @@ func tryHostileFile(t *testing.T, foot footer, blocks hostile, key []byte) {
 		return
 	}
 	r := NewReader(ReaderOptions{
-		FS: fs, Meta: meta, DBID: foot.dbid, Cache: cache.New(1 << 20),
+		FS: fs, Meta: &meta, DBID: foot.dbid, Cache: cache.New(1 << 20),
 	})
 	defer r.Close()
 	limit := len(blocks[0])*len(blocks[3]) + 10
@@ -319,7 +319,7 @@ func TestHostileSeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := NewReader(ReaderOptions{FS: fs, Meta: meta, DBID: p.footer.dbid})
+	r := NewReader(ReaderOptions{FS: fs, Meta: &meta, DBID: p.footer.dbid})
 	if err := r.Verify(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -40,16 +40,20 @@ const (
 
 // indexBuilder gathers the records of the index.
 type indexBuilder struct {
-	keys []byte // the first and the last key of each block, back to back
-	recs []indexRecord
+	keys  []byte // the first and the last key of each block, back to back
+	zones []byte // the encoded zone map of each block, without keys, back to back
+	recs  []indexRecord
 }
 
+// indexRecord is small, since a merge keeps one for each block that it has written to a file.
 type indexRecord struct {
 	handle            blockHandle
-	firstEnd, lastEnd int // ends in keys
 	lastSeq           base.SeqNum
-	zone              zonemap.Map // without keys
+	firstEnd, lastEnd int // ends in keys
 }
+
+// maxKeptRecords bounds those that a reused writer holds on to.
+const maxKeptRecords = 8 << 10
 
 // add adds a data block. The keys of zone are copied.
 func (x *indexBuilder) add(h blockHandle, zone zonemap.Map, lastSeq base.SeqNum) {
@@ -57,9 +61,9 @@ func (x *indexBuilder) add(h blockHandle, zone zonemap.Map, lastSeq base.SeqNum)
 	first := len(x.keys)
 	x.keys = append(x.keys, zone.Last...)
 	zone.First, zone.Last = nil, nil
+	x.zones = zone.AppendBinary(x.zones)
 	x.recs = append(x.recs, indexRecord{
-		handle: h, firstEnd: first, lastEnd: len(x.keys), lastSeq: lastSeq,
-		zone: zone,
+		handle: h, lastSeq: lastSeq, firstEnd: first, lastEnd: len(x.keys),
 	})
 }
 
@@ -69,7 +73,10 @@ func (x *indexBuilder) sizeBytes() int {
 }
 
 func (x *indexBuilder) reset() {
-	x.keys, x.recs = keep(x.keys), x.recs[:0]
+	x.keys, x.zones, x.recs = keep(x.keys), keep(x.zones), x.recs[:0]
+	if cap(x.recs) > maxKeptRecords {
+		x.recs = nil
+	}
 }
 
 // appendBlock appends the decoded form of the index to dst. Requires: dst is empty.
@@ -96,13 +103,14 @@ func (x *indexBuilder) appendBlock(dst []byte, columns *columnsWriter) (_ []byte
 	if len(x.recs) > 0 {
 		dst = append(dst, x.keys[:shared]...)
 	}
-	key := 0
+	key, zones := 0, x.zones
 	for i := range x.recs {
 		r := &x.recs[i]
 		binary.LittleEndian.PutUint32(dst[offsets+4*i:], uint32(len(dst)))
 		dst = r.handle.append(dst)
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(r.lastSeq))
-		zone := r.zone
+		var zone zonemap.Map
+		zone, zones, _ = zonemap.Decode(zones) // Why unchecked: add has encoded it
 		zone.First, zone.Last = x.keys[key+shared:r.firstEnd], x.keys[r.firstEnd+shared:r.lastEnd]
 		dst = zone.AppendBinary(dst)
 		dst = columns.appendBlock(dst, i)

@@ -87,7 +87,7 @@ func TestWriterRefusesWhatReadersRefuse(t *testing.T) {
 					}
 					continue
 				}
-				r := NewReader(ReaderOptions{FS: fsys, Meta: meta})
+				r := NewReader(ReaderOptions{FS: fsys, Meta: &meta})
 				tail, err := r.loadTail()
 				if err != nil {
 					t.Fatal(err)
@@ -181,7 +181,7 @@ func TestLongestKeysAndBounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := NewReader(ReaderOptions{FS: fsys, Meta: meta})
+	r := NewReader(ReaderOptions{FS: fsys, Meta: &meta})
 	if list, err := r.RangeTombstones(); err != nil || len(list) != 2 {
 		t.Errorf("%d range tombstones, %v", len(list), err)
 	}

@@ -194,7 +194,7 @@ func sameUse(a, b base.ValueUse) bool { return a.Num == b.Num && a.Bytes == b.By
 // checkProperties compares the properties with the description of the file and
 // bounds what depends on them.
 func (r *Reader) checkProperties(f *footer, p *properties) error {
-	m, z := &r.meta, &p.zone
+	m, z := r.meta, &p.zone
 	fail := func(what string, want, got any) error {
 		return corrupt.New(r.path, int64(f.properties.off), what, want, got)
 	}

@@ -134,9 +134,9 @@ func (o *WriterOptions) withDefaults() (WriterOptions, error) {
 
 // ReaderOptions describe one file to read.
 type ReaderOptions struct {
-	FS   vfs.FS // used only if Files is nil
-	Dir  string // the file is Dir/Meta.Name()
-	Meta base.FileMeta
+	FS   vfs.FS         // used only if Files is nil
+	Dir  string         // the file is Dir/Meta.Name()
+	Meta *base.FileMeta // must not be changed any more
 	// Cache holds the decoded blocks; nil caches nothing.
 	Cache *cache.Cache
 	// Files holds the open files; nil keeps this reader's file open by itself.

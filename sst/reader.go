@@ -21,11 +21,16 @@ const (
 	metaWeight = 3
 )
 
+// readerBytes is about what a file takes in memory while it is part of the database, outside of
+// the cache: its reader, its description and its place in runs and manifest.
+const readerBytes = 800
+
 // Reader reads one file. NewReader does no I/O; everything is loaded when it is
-// first needed. In memory stays the description; the rest lives in the cache, where properties
-// and 8 bytes per data block are what all else of the file goes with. Safe for concurrent use.
+// first needed. In memory stays the description, which counts against the budget of the cache; the
+// rest lives in the cache, where properties and 8 bytes per data block are what all else of the
+// file goes with. Safe for concurrent use.
 type Reader struct {
-	meta    base.FileMeta
+	meta    *base.FileMeta
 	path    string
 	seed    uint64
 	anySeed bool // the seed is not known
@@ -74,16 +79,16 @@ func NewReader(o ReaderOptions) *Reader {
 		id:    newFileID(o.DBID, o.Meta.Num),
 		stats: stats,
 		file:  files.Handle(path),
-		group: blocks.NewGroup(),
 	}
-	for _, u := range o.Meta.Values {
+	for _, u := range r.meta.Values {
 		r.values = append(r.values, r.valueFile(o.Dir, u.Num, u.FileBytes, files))
 	}
+	r.group = blocks.NewGroup(readerBytes * int64(1+len(r.values)))
 	return r
 }
 
 // Meta returns the description the reader was made with. It must not be changed.
-func (r *Reader) Meta() *base.FileMeta { return &r.meta }
+func (r *Reader) Meta() *base.FileMeta { return r.meta }
 
 // Close closes the file and gives the memory of its blocks back. Values handed out
 // stay valid. Calls that need the file fail from now on, also those under way, with
@@ -110,6 +115,16 @@ func (r *Reader) mayCover(key []byte, snap base.SeqNum) bool {
 // stays valid as long as it is referenced. A cached Get does not allocate. A large value is read
 // from its file.
 func (r *Reader) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bool, error) {
+	found, err := r.Find(key, hash, snap, e)
+	if found && e.Large {
+		e.Value, err = r.Value(e.Value)
+		e.Large = false
+	}
+	return found && err == nil, err
+}
+
+// Find is Get that does not read a large value: e has the reference to it.
+func (r *Reader) Find(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bool, error) {
 	if !r.mayCover(key, snap) {
 		return false, nil
 	}
@@ -135,10 +150,8 @@ func (r *Reader) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (
 		var be blockEntry
 		if ok = b.entry(pos, &be); ok {
 			e.Value, e.Seq, e.Expiry, e.Kind = be.value, be.seq, be.expiry, be.kind
-			if be.large {
-				e.Value, err = r.Value(be.value)
-			}
-			return err == nil, err
+			e.Large = be.large
+			return true, nil
 		}
 	}
 	if !ok {

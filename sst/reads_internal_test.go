@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
@@ -34,7 +35,7 @@ func TestEveryFailedRead(t *testing.T) {
 					p := &vfstest.FailPlan{At: n, Err: broken, Lasting: lasting}
 					p.Match = func(op vfstest.Op) bool { return op.Kind != vfstest.OpClose }
 					r := NewReader(ReaderOptions{
-						FS: vfstest.NewFault(mem, p.Hook), Meta: meta, Cache: cache.New(budget),
+						FS: vfstest.NewFault(mem, p.Hook), Meta: &meta, Cache: cache.New(budget),
 					})
 					_, err := readings(r, entries)[way]()
 					_, failed = p.Failed()
@@ -210,7 +211,7 @@ func TestReadSizes(t *testing.T) {
 		for _, budget := range []int64{0, 100 << 10, 4 << 20} {
 			reads = nil
 			blocks, stats := cache.New(budget), &Stats{}
-			r := NewReader(ReaderOptions{FS: watched, Meta: meta, Cache: blocks, Stats: stats})
+			r := NewReader(ReaderOptions{FS: watched, Meta: &meta, Cache: blocks, Stats: stats})
 			c.read(t, r)
 			n, m := stats.Snapshot(), blocks.Metrics()
 			fmt.Fprintf(&text, "# %s, %d KiB of cache\n%s\n", c.name, budget>>10,
@@ -277,12 +278,40 @@ func TestReleasedCursors(t *testing.T) {
 		t.Error("a large buffer is kept")
 	}
 	fs, meta := evenFile(t, 3)
-	r := NewReader(ReaderOptions{FS: fs, Meta: meta})
+	r := NewReader(ReaderOptions{FS: fs, Meta: &meta})
 	s := r.NewSource()
 	for range cursor.All(s) {
 	}
 	if s.pool != nil || s.b.data != nil || s.raw != nil || s.seq.buf != nil || len(s.Rows()) > 0 {
 		t.Error("a source that has ended keeps memory")
+	}
+}
+
+// Goal: a merge of many runs takes no more memory than one of few. Method: the longest read of a
+// source that is one of many.
+//
+// Promise (manners): The sources of a merge read 1 MiB at a time together, at least 32 KiB each,
+// and a merge keeps 40 bytes, keys and zone map of each block that it has written.
+func TestMergesKeepLittleInMemory(t *testing.T) {
+	mem, meta := evenFile(t, 300)
+	for sources, most := range map[int]int64{1: 256 << 10, 4: 256 << 10, 16: 64 << 10, 64: 32 << 10} {
+		longest := int64(0)
+		fs := vfstest.NewFault(mem, func(op vfstest.Op) error {
+			if op.Kind == vfstest.OpReadAt && op.Offset < 64<<10 {
+				longest = max(longest, op.Len) // a read of data
+			}
+			return nil
+		})
+		n := 0
+		for range cursor.All(NewReader(ReaderOptions{FS: fs, Meta: &meta}).NewSourceOf(sources)) {
+			n++
+		}
+		if uint64(n) != meta.Entries || longest > most || longest < most/2 {
+			t.Errorf("one of %d: %d entries, reads of up to %d bytes", sources, n, longest)
+		}
+	}
+	if size := unsafe.Sizeof(indexRecord{}); size > 40 {
+		t.Errorf("%d bytes for each block", size)
 	}
 }
 
@@ -304,7 +333,7 @@ func TestSourceBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := NewReader(ReaderOptions{FS: fs, Meta: meta})
+	r := NewReader(ReaderOptions{FS: fs, Meta: &meta})
 	var got []int
 	s := r.NewSource()
 	for rows := s.Rows(); len(rows) > 0; rows = s.Rows() {
@@ -324,13 +353,13 @@ func TestSourceBatches(t *testing.T) {
 // properties are not.
 //
 // Promise (manners): The places of blocks and the properties of files are within the budget of the
-// cache, however many files there are.
+// cache, however many files there are. Also `TestOwedBytes` in `internal/cache`.
 func TestManyFilesInASmallCache(t *testing.T) {
 	fs, meta := evenFile(t, 300)
-	const budget = 64 << 10
-	blocks, readers := cache.New(budget), make([]*Reader, 100)
+	blocks, readers := cache.New(144<<10), make([]*Reader, 100)
+	budget := int64(144<<10 - 100*readerBytes)
 	for i := range readers {
-		readers[i] = NewReader(ReaderOptions{FS: fs, Meta: meta, Cache: blocks})
+		readers[i] = NewReader(ReaderOptions{FS: fs, Meta: &meta, Cache: blocks})
 	}
 	rng := testutil.Rand(t)
 	for range 2000 {

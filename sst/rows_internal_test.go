@@ -31,7 +31,7 @@ func eachDamagedEntry(t *testing.T, f func(i int, r *Reader)) {
 			t.Fatal(err)
 		}
 		r := NewReader(ReaderOptions{
-			FS: fs, Meta: meta, DBID: p.footer.dbid, Cache: cache.New(1 << 20),
+			FS: fs, Meta: &meta, DBID: p.footer.dbid, Cache: cache.New(1 << 20),
 		})
 		f(i, r)
 		if err := r.Close(); err != nil {

@@ -96,8 +96,8 @@ func openSalvage(fs vfs.FS, path string) (*Salvaged, error) {
 		return nil, fmt.Errorf("sst: %w", err)
 	}
 	files := cache.NewFiles(func(name string) (cache.File, error) { return fs.Open(name) }, 1)
-	r := &Reader{path: path, stats: &Stats{}, file: files.Handle(path)}
-	r.meta.SizeBytes = info.SizeBytes
+	r := &Reader{path: path, stats: &Stats{}, file: files.Handle(path),
+		meta: &base.FileMeta{SizeBytes: info.SizeBytes}}
 	return &Salvaged{fs: fs, r: r, values: map[base.FileNum]*Reader{}, lost: map[string]bool{}}, nil
 }
 

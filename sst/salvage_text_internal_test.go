@@ -51,7 +51,7 @@ func salvageCaseOf(t *testing.T, codec Codec, valueBytes, n int) salvageCase {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := NewReader(ReaderOptions{FS: fs, Meta: meta})
+	r := NewReader(ReaderOptions{FS: fs, Meta: &meta})
 	defer r.Close()
 	b := make([]byte, meta.SizeBytes)
 	if err := r.readAt(b, 0, "file"); err != nil {

@@ -73,7 +73,8 @@ func TestOptionalParts(t *testing.T) {
 	meta, entries, b := craftedFile(t)
 	read := func(change func(o *ReaderOptions)) error {
 		mem := memOf(t, meta, b)
-		o := ReaderOptions{FS: mem, Meta: meta}
+		own := meta
+		o := ReaderOptions{FS: mem, Meta: &own}
 		change(&o)
 		r := NewReader(o)
 		var e base.Entry

@@ -12,8 +12,12 @@ const (
 	// it will not use, and hundreds of cursors may be open at once.
 	firstAheadBytes = 32 << 10
 	maxAheadBytes   = 256 << 10
-	// sourceReadBytes is the size of a Source's reads.
+	// sourceReadBytes is the size of a Source's reads, if there are few. All that a merge reads
+	// from have mergeReadBytes together, but at least leastReadBytes each. Why: a merge of dozens
+	// of runs would take more memory than the memtables of a small database.
 	sourceReadBytes = 256 << 10
+	mergeReadBytes  = 1 << 20
+	leastReadBytes  = 32 << 10
 )
 
 // sequential reads the stored form of data blocks and notices when they are asked

@@ -8,8 +8,8 @@ import (
 )
 
 // Source delivers every version in a file once, in order. It implements
-// cursor.Source. It reads 256 KiB at a time and does not touch the cache, so that a
-// compaction does not push out what readers use. A Source belongs to one goroutine at a
+// cursor.Source. It reads 256 KiB at a time, unless told otherwise, and does not touch the cache,
+// so that a compaction does not push out what readers use. A Source belongs to one goroutine at a
 // time; it needs no closing.
 type Source struct {
 	r *Reader
@@ -20,6 +20,7 @@ type Source struct {
 	block int // the next block to load
 	pos   int // the next entry of b
 	seq   sequential
+	ahead int    // size of a read
 	raw   []byte // the decoded block, if it was compressed
 	err   error
 	pool  *sourceBuffers // where seq.buf and raw came from and go; nil when given back
@@ -54,7 +55,14 @@ func (s *Source) giveBack() {
 }
 
 // NewSource returns a source of the whole file. It does no I/O before Rows.
-func (r *Reader) NewSource() *Source { return &Source{r: r} }
+func (r *Reader) NewSource() *Source { return &Source{r: r, ahead: sourceReadBytes} }
+
+// NewSourceOf is NewSource as one of several sources that are read together: the fewer bytes at a
+// time the more there are.
+func (r *Reader) NewSourceOf(sources int) *Source {
+	ahead := min(max(mergeReadBytes/sources, leastReadBytes), sourceReadBytes)
+	return &Source{r: r, ahead: ahead}
+}
 
 // Err implements cursor.Source.
 func (s *Source) Err() error { return s.err }
@@ -121,7 +129,7 @@ func (s *Source) load(h blockHandle) error {
 		s.borrow()
 	}
 	if !s.seq.holds(h) {
-		if err := s.seq.fill(s.r, s.t, h, sourceReadBytes); err != nil {
+		if err := s.seq.fill(s.r, s.t, h, s.ahead); err != nil {
 			return err
 		}
 	}

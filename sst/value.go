@@ -158,7 +158,7 @@ func (r *Reader) valueFile(
 ) *Reader {
 	path := filepath.Join(dir, base.ValueName(r.meta.Stripe, num))
 	return &Reader{
-		meta: base.FileMeta{Num: num, Stripe: r.meta.Stripe, SizeBytes: size}, path: path,
+		meta: &base.FileMeta{Num: num, Stripe: r.meta.Stripe, SizeBytes: size}, path: path,
 		dbid: r.dbid, id: newFileID(r.dbid, num), stats: r.stats, file: files.Handle(path),
 	}
 }

@@ -244,7 +244,7 @@ func (v *verifier) totals() error {
 	w := Writer{ranges: v.ranges, started: v.zone.Entries > 0}
 	w.props.zone = v.zone
 	w.finishBounds()
-	m := &v.r.meta
+	m := v.r.meta
 	if w.props.minSeq != m.MinSeq || w.props.maxSeq != m.MaxSeq {
 		return v.fail("sequence numbers", []base.SeqNum{m.MinSeq, m.MaxSeq},
 			[]base.SeqNum{w.props.minSeq, w.props.maxSeq})

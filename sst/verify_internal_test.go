@@ -48,7 +48,7 @@ func TestVerifyFindsContradictions(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		r := NewReader(ReaderOptions{FS: fs, Meta: meta, DBID: p.footer.dbid})
+		r := NewReader(ReaderOptions{FS: fs, Meta: &meta, DBID: p.footer.dbid})
 		err = r.Verify(context.Background())
 		if !errors.Is(err, corrupt.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
@@ -173,7 +173,7 @@ func verifyParts(p parts) error {
 	if err != nil {
 		return err
 	}
-	r := NewReader(ReaderOptions{FS: fs, Meta: meta, DBID: p.footer.dbid})
+	r := NewReader(ReaderOptions{FS: fs, Meta: &meta, DBID: p.footer.dbid})
 	return r.Verify(context.Background())
 }
 

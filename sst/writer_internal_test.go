@@ -305,7 +305,7 @@ func TestCodecs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := NewReader(ReaderOptions{FS: fs, Meta: meta})
+		r := NewReader(ReaderOptions{FS: fs, Meta: &meta})
 		_, handles := handlesIn(t, r)
 		var got []Codec
 		for _, h := range handles {
@@ -560,7 +560,7 @@ func TestFilterReuse(t *testing.T) {
 // written to comes back.
 func TestDescribeWithoutFilters(t *testing.T) {
 	fs, meta := batchFile(t, 0, 40, 2, WriterOptions{FileNum: 1})
-	r := NewReader(ReaderOptions{FS: fs, Meta: meta})
+	r := NewReader(ReaderOptions{FS: fs, Meta: &meta})
 	defer r.Close()
 	var out bytes.Buffer
 	err := r.Describe(&out)

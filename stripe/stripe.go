@@ -136,23 +136,28 @@ func (s *Stripe) DeleteRange(t base.RangeTombstone) int64 {
 // covers it. On success e.Seq, Kind, Expiry and Value are set; Value is immutable
 // and stays valid. Without success e.Seq is the number of the range tombstone, or 0.
 func (s *Stripe) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bool, error) {
-	return s.newest(key, hash, snap, 0, e)
+	return s.newest(key, hash, snap, 0, true, e)
+}
+
+// Find is Get that reads no large value, and sets none.
+func (s *Stripe) Find(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bool, error) {
+	return s.newest(key, hash, snap, 0, false, e)
 }
 
 // ChangedSince reports whether key has a version or a covering range tombstone above
 // seq, and which. Requires: Lock held (else the answer is stale at once).
 func (s *Stripe) ChangedSince(key []byte, hash uint64, seq base.SeqNum) (base.SeqNum, error) {
 	var e base.Entry
-	if _, err := s.newest(key, hash, base.MaxSeqNum, seq, &e); err != nil || e.Seq <= seq {
+	if _, err := s.newest(key, hash, base.MaxSeqNum, seq, false, &e); err != nil || e.Seq <= seq {
 		return 0, err
 	}
 	return e.Seq, nil
 }
 
-// newest is Get that does not read the runs that have nothing above a number: it may not
-// find a version at or below that.
+// newest is Get, or Find without values, that does not read the runs that have nothing above a
+// number: it may not find a version at or below that.
 func (s *Stripe) newest(
-	key []byte, hash uint64, snap, above base.SeqNum, e *base.Entry,
+	key []byte, hash uint64, snap, above base.SeqNum, values bool, e *base.Entry,
 ) (bool, error) {
 	for {
 		v := s.view.Load()
@@ -160,7 +165,7 @@ func (s *Stripe) newest(
 			return false, ErrClosed
 		}
 		base.Yield()
-		found, err := v.newest(key, hash, snap, above, e)
+		found, err := v.newest(key, hash, snap, above, values, e)
 		if err == nil {
 			return found, nil
 		}
@@ -209,7 +214,7 @@ func (s *Stripe) newest(
 // newer source. Of equal numbers the version wins, here as in merges (rangedel, compaction.Merge).
 
 func (v *View) newest(
-	key []byte, hash uint64, snap, above base.SeqNum, e *base.Entry,
+	key []byte, hash uint64, snap, above base.SeqNum, values bool, e *base.Entry,
 ) (bool, error) {
 	var cover base.SeqNum
 	e.Seq = 0
@@ -240,16 +245,30 @@ func (v *View) newest(
 			continue
 		}
 		base.Yield()
-		found, err := r.Files[i].Reader.Get(key, hash, snap, e)
+		found, err := r.Files[i].Reader.Find(key, hash, snap, e)
 		if err != nil {
 			return false, err
 		}
-		if found {
-			return uncovered(e, cover), nil
+		if !found {
+			continue
 		}
+		if found = uncovered(e, cover); found && e.Large {
+			err = r.Files[i].resolve(values, e)
+		}
+		return found, err
 	}
 	e.Seq = cover
 	return false, nil
+}
+
+// resolve reads the large value that e refers to, or leaves e without value.
+func (f *File) resolve(values bool, e *base.Entry) (err error) {
+	ref := e.Value
+	e.Value, e.Large = nil, false
+	if values {
+		e.Value, err = f.Reader.Value(ref)
+	}
+	return err
 }
 
 // uncovered reports whether the version e is newer than the range tombstone over its
@@ -317,14 +336,14 @@ func (s *Stripe) openFile(m *base.FileMeta) *File {
 		Reader: sst.NewReader(sst.ReaderOptions{
 			FS:    s.env.FS,
 			Dir:   s.env.Dir,
-			Meta:  *m,
+			Meta:  m,
 			Cache: s.env.Cache,
 			Files: s.env.Files,
 			Seed:  s.env.Seed,
 			DBID:  s.env.DBID,
 			Stats: s.env.Stats,
 		}),
-		drop: s.dropFile,
+		stripe: s,
 	}
 }
 

@@ -130,8 +130,8 @@ func (rr *runRanges) appendVisible(
 type File struct {
 	Meta   *base.FileMeta
 	Reader *sst.Reader
-	// drop is called once when no view needs the file any more.
-	drop func(*File)
+	// stripe drops the file when no view needs it any more.
+	stripe *Stripe
 	// obsolete is set when a manifest edit has removed the file.
 	obsolete atomic.Bool
 }
@@ -155,7 +155,7 @@ func (r *Run) release() {
 		return
 	}
 	for _, f := range r.Files {
-		f.drop(f)
+		f.stripe.dropFile(f)
 	}
 }
 

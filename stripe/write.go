@@ -157,7 +157,7 @@ func (s *Stripe) Compact(
 		out.BytesRead += r.Bytes()
 		files := make([]cursor.Source, len(r.Files))
 		for i, f := range r.Files {
-			files[i] = f.Reader.NewSource()
+			files[i] = f.Reader.NewSourceOf(len(out.Replaced))
 		}
 		sources = append(sources, compaction.Concat(files...))
 	}
@@ -194,6 +194,7 @@ func (s *Stripe) build(
 	ctx context.Context, b *Builder, out *Output, sources []cursor.Source,
 	o compaction.MergeOptions, rewrite map[base.FileNum]bool, runID uint64,
 ) error {
+	o.Done = ctx.Done()
 	m := compaction.NewMerge(sources, o)
 	f := fileSeries{stripe: s, builder: b, out: out, codec: s.env.UpperCodec}
 	v := valueSeries{
@@ -213,10 +214,7 @@ func (s *Stripe) build(
 			return err
 		}
 	}
-	for n := 0; m.Next(); n++ {
-		if n%1024 == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	for m.Next() {
 		e := m.Entry()
 		if err := v.place(ctx, e); err != nil {
 			return err
@@ -228,7 +226,9 @@ func (s *Stripe) build(
 			return err
 		}
 	}
-	if err := m.Err(); err != nil {
+	if err := m.Err(); errors.Is(err, compaction.ErrStopped) {
+		return context.Cause(ctx)
+	} else if err != nil {
 		return err
 	}
 	if err := errors.Join(f.finish(ctx), v.finish(ctx), v.describe(f.metas)); err != nil {

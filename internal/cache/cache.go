@@ -24,6 +24,7 @@ type Cache struct {
 	mu     sync.Mutex
 	budget int64     // Guarded by mu.
 	used   int64     // Guarded by mu.
+	owed   int64     // Guarded by mu. See NewGroup.
 	count  int       // Guarded by mu. Entries in the ring.
 	ring   []evictee // Guarded by mu. nil where an entry was removed.
 	free   []int     // Guarded by mu. Indexes of the nil places.
@@ -60,6 +61,9 @@ type node struct {
 
 func (n *node) base() *node { return n }
 
+// owedPart is the part of the budget that what lies outside of the cache can take of it.
+const owedPart = 0.75
+
 // New returns a cache of budgetBytes. A budget of 0 caches nothing.
 func New(budgetBytes int64) *Cache { return &Cache{budget: budgetBytes} }
 
@@ -69,6 +73,11 @@ func (c *Cache) SetBudget(budgetBytes int64) {
 	defer c.mu.Unlock()
 	c.budget = budgetBytes
 	c.makeRoomLocked(0)
+}
+
+// roomLocked returns how many bytes of the budget are for values.
+func (c *Cache) roomLocked() int64 {
+	return c.budget - min(c.owed, int64(owedPart*float64(c.budget)))
 }
 
 // Metrics is a snapshot of a cache's counters. Hits are not among them: counting
@@ -97,7 +106,7 @@ func (c *Cache) insertLocked(n *node) bool {
 	if n.group.dropped {
 		return false
 	}
-	if n.bytes > c.budget {
+	if n.bytes > c.roomLocked() {
 		c.rejects++
 		return false
 	}
@@ -120,7 +129,7 @@ func (c *Cache) insertLocked(n *node) bool {
 // makeRoomLocked evicts until need more bytes fit, or nothing is left.
 func (c *Cache) makeRoomLocked(need int64) {
 	spared := 0
-	for c.used+need > c.budget && c.count > 0 {
+	for room := c.roomLocked(); c.used+need > room && c.count > 0; {
 		if c.hand >= len(c.ring) {
 			c.hand = 0
 		}
@@ -161,10 +170,19 @@ type Group struct {
 	cache   *Cache
 	dropped bool  // Guarded by cache.mu.
 	head    *node // Guarded by cache.mu.
+	owed    int64
 }
 
-// NewGroup returns an empty group.
-func (c *Cache) NewGroup() *Group { return &Group{cache: c} }
+// NewGroup returns an empty group of a file of which owedBytes are in memory outside of the cache
+// until Drop. The values of all files have so much less room, down to a quarter of the budget: one
+// budget bounds both, however many files there are.
+func (c *Cache) NewGroup(owedBytes int64) *Group {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.owed += owedBytes
+	c.makeRoomLocked(0)
+	return &Group{cache: c, owed: owedBytes}
+}
 
 // Drop removes every entry of the group from the cache and its slot. Later
 // insertions into the group cache nothing. Values in use stay valid. Drop may be
@@ -172,6 +190,9 @@ func (c *Cache) NewGroup() *Group { return &Group{cache: c} }
 func (g *Group) Drop() {
 	g.cache.mu.Lock()
 	defer g.cache.mu.Unlock()
+	if !g.dropped {
+		g.cache.owed -= g.owed
+	}
 	g.dropped = true
 	for g.head != nil {
 		g.cache.removeLocked(g.head)
@@ -185,10 +206,11 @@ func (g *Group) Admits(bytes int64, once bool) bool {
 	c := g.cache
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	room := c.roomLocked()
 	switch {
-	case g.dropped || bytes > c.budget:
+	case g.dropped || bytes > room:
 		return false
-	case c.used+bytes <= c.budget:
+	case c.used+bytes <= room:
 		return true
 	case once:
 		return false

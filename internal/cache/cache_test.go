@@ -21,7 +21,7 @@ func TestBudget(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	c := cache.New(10_000)
 	slots := make([]cache.Slot[block], 300)
-	g := c.NewGroup()
+	g := c.NewGroup(0)
 	for i := range 5000 {
 		s := &slots[rnd.IntN(len(slots))]
 		if s.Get() == nil {
@@ -51,11 +51,46 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// TestOwedBytes: what files have outside of the cache takes room from their values, down to a
+// quarter of the budget, and gives it back.
+func TestOwedBytes(t *testing.T) {
+	const budget = 100_000
+	c := cache.New(budget)
+	slots := make([]cache.Slot[block], 300)
+	fill := func() int64 {
+		g := c.NewGroup(0)
+		defer g.Drop()
+		for i := range slots {
+			if g.Admits(1000, false) {
+				cache.Insert(g, &slots[i], newBlock(1000), 1000, 1)
+			}
+		}
+		return c.Metrics().UsedBytes
+	}
+	var groups []*cache.Group
+	for owed := int64(0); owed <= 2*budget; owed += 10_000 {
+		room := max(budget-owed, budget/4)
+		if used := fill(); used > room || used < room-2000 {
+			t.Errorf("%d bytes are owed: the cache has %d, want about %d", owed, used, room)
+		}
+		groups = append(groups, c.NewGroup(10_000))
+	}
+	first := c.NewGroup(0)
+	cache.Insert(first, &slots[0], newBlock(budget/5), budget/5, 1)
+	for _, g := range groups {
+		g.Drop()
+		g.Drop()
+	}
+	if used := fill(); used < budget-2000 || used > budget {
+		t.Errorf("nothing is owed any more: the cache has %d", used)
+	}
+}
+
 // TestRoot: what a root has the slots of goes with it, and nothing else; what is put there later
 // goes with the next one.
 func TestRoot(t *testing.T) {
 	c := cache.New(10_000)
-	g, other := c.NewGroup(), c.NewGroup()
+	g, other := c.NewGroup(0), c.NewGroup(0)
 	var root, again cache.Slot[[]cache.Slot[block]]
 	slots := cache.InsertRoot(g, &root, make([]cache.Slot[block], 3), 100, 1)
 	cache.Insert(g, &(*slots)[0], newBlock(1000), 1000, 1)
@@ -95,7 +130,7 @@ func TestRoot(t *testing.T) {
 // nothing out.
 func TestTooLarge(t *testing.T) {
 	c := cache.New(1000)
-	g := c.NewGroup()
+	g := c.NewGroup(0)
 	var small, large cache.Slot[block]
 	cache.Insert(g, &small, newBlock(10), 10, 1)
 	if b := cache.Insert(g, &large, newBlock(5000), 5000, 1); len(b.data) != 5000 {
@@ -109,7 +144,7 @@ func TestTooLarge(t *testing.T) {
 // TestUsedEntriesStay: what is read between insertions survives those that are not.
 func TestUsedEntriesStay(t *testing.T) {
 	c := cache.New(100 * 1024)
-	g := c.NewGroup()
+	g := c.NewGroup(0)
 	hot := make([]cache.Slot[block], 20)
 	cold := make([]cache.Slot[block], 2000)
 	for i := range hot {
@@ -128,7 +163,7 @@ func TestUsedEntriesStay(t *testing.T) {
 // TestWeight: of two entries used once, the heavier one stays longer.
 func TestWeight(t *testing.T) {
 	c := cache.New(50 * 1024)
-	g := c.NewGroup()
+	g := c.NewGroup(0)
 	var light, heavy cache.Slot[block]
 	cache.Insert(g, &light, newBlock(800), 800, 1)
 	cache.Insert(g, &heavy, newBlock(800), 800, 3)
@@ -155,7 +190,7 @@ func TestWeight(t *testing.T) {
 // TestDropRefuses: after Drop nothing is cached any more, so nothing can leak.
 func TestDropRefuses(t *testing.T) {
 	c := cache.New(10_000)
-	g, other := c.NewGroup(), c.NewGroup()
+	g, other := c.NewGroup(0), c.NewGroup(0)
 	var a, b, kept cache.Slot[block]
 	cache.Insert(g, &a, newBlock(100), 100, 1)
 	cache.Insert(other, &kept, newBlock(100), 100, 1)
@@ -176,7 +211,7 @@ func TestDropRefuses(t *testing.T) {
 // TestDropReleasesMemory: dropped and evicted values are garbage.
 func TestDropReleasesMemory(t *testing.T) {
 	c := cache.New(64 << 20)
-	g := c.NewGroup()
+	g := c.NewGroup(0)
 	slots := make([]cache.Slot[block], 32)
 	before := heapBytes()
 	for i := range slots {
@@ -210,7 +245,7 @@ func TestConcurrent(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	newFile := func() *file { return &file{g: c.NewGroup(), slots: make([]cache.Slot[block], 64)} }
+	newFile := func() *file { return &file{g: c.NewGroup(0), slots: make([]cache.Slot[block], 64)} }
 	current := newFile()
 	for w := range 8 {
 		wg.Go(func() {
@@ -248,7 +283,7 @@ func TestConcurrent(t *testing.T) {
 func TestHitAllocates(t *testing.T) {
 	c := cache.New(10_000)
 	var s cache.Slot[block]
-	cache.Insert(c.NewGroup(), &s, newBlock(10), 10, 1)
+	cache.Insert(c.NewGroup(0), &s, newBlock(10), 10, 1)
 	if n := testing.AllocsPerRun(100, func() { s.Get() }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -273,7 +308,7 @@ func TestStriped(t *testing.T) {
 
 func BenchmarkHit(b *testing.B) {
 	c := cache.New(1 << 30)
-	g := c.NewGroup()
+	g := c.NewGroup(0)
 	slots := make([]cache.Slot[block], 16384)
 	for i := range slots {
 		cache.Insert(g, &slots[i], block{}, 16, 1)
@@ -288,7 +323,7 @@ func BenchmarkHit(b *testing.B) {
 
 func BenchmarkInsertEvict(b *testing.B) {
 	c := cache.New(1 << 20)
-	g := c.NewGroup()
+	g := c.NewGroup(0)
 	slots := make([]cache.Slot[block], 16384)
 	b.ReportAllocs()
 	i := uint32(1)
@@ -304,7 +339,7 @@ func BenchmarkInsertEvict(b *testing.B) {
 // none that is read only once.
 func TestAdmits(t *testing.T) {
 	c := cache.New(1000)
-	g := c.NewGroup()
+	g := c.NewGroup(0)
 	if !g.Admits(500, true) || g.Admits(1001, false) {
 		t.Error("room for 500 bytes of 1000, not for 1001")
 	}

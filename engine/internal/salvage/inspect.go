@@ -79,7 +79,7 @@ func describeSST(fsys vfs.FS, name string, w io.Writer) error {
 		}
 	}
 	r := sst.NewReader(sst.ReaderOptions{
-		FS: fsys, Dir: filepath.Dir(name), Meta: meta, DBID: dbid, SeedUnknown: true,
+		FS: fsys, Dir: filepath.Dir(name), Meta: &meta, DBID: dbid, SeedUnknown: true,
 	})
 	defer r.Close()
 	return r.Describe(w)
