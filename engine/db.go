@@ -150,16 +150,19 @@ func (db *DB) close() error {
 // flushed, so that they are released.
 const closeSegments = 64
 
-// settle makes the content durable for Close: a long log is flushed, so that the
-// next Open has little to replay.
+// settle makes the content durable for Close. What is not flushed is in the log. Why a part of
+// large memtables is flushed: programs that open, write little and close do not replay the same log
+// each time.
 func (db *DB) settle() error {
-	if db.upkeep.MemtableBytes().Load() > upkeep.KeptBytes ||
-		db.opts.RetainBytes > 0 && len(db.log.Segments()) > closeSegments {
-		err := db.upkeep.Flush(context.Background())
-		if err == nil || !errors.Is(err, vfs.ErrNoSpace) {
-			return err
-		}
-		// A full disk: the log has everything.
+	var err error
+	switch {
+	case db.opts.RetainBytes > 0 && len(db.log.Segments()) > closeSegments:
+		err = db.upkeep.Flush(context.Background())
+	case db.upkeep.MemtableBytes().Load() > upkeep.KeptBytes:
+		err = db.upkeep.FlushLargest(context.Background(), upkeep.KeptBytes)
+	}
+	if err != nil && !errors.Is(err, vfs.ErrNoSpace) { // the log has everything
+		return err
 	}
 	if err := db.log.Sync(db.log.LastSeq()); err != nil {
 		return err

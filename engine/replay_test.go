@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/wal"
 )
@@ -244,4 +248,46 @@ func appendToLog(t *testing.T, fsys vfs.FS, payloads [][]byte) {
 	}
 	ok(t, log.Sync(log.LastSeq()))
 	ok(t, log.Close())
+}
+
+// Goal: Close does not write out what memtables hold, and Open replays it, less each time. Method:
+// the bytes written to SSTs by Close are counted.
+//
+// Promise (manners): Close flushes at most about 2 MiB of memtables, whatever they hold, and leaves
+// the rest to the log; each Close leaves less. Also `TestCloseGivesUpWork` in
+// `engine/internal/upkeep`.
+func TestCloseLeavesTheLog(t *testing.T) {
+	var written atomic.Int64
+	fsys := vfstest.NewFault(vfs.NewMem(), func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpWrite && strings.HasSuffix(op.Name, ".sst") {
+			written.Add(op.Len)
+		}
+		return nil
+	})
+	db := openOn(t, fsys, engine.Options{Durability: engine.Process})
+	rng, value := testutil.Rand(t), make([]byte, 1<<10)
+	const items = 8 << 10
+	for i := range items {
+		for j := range value {
+			value[j] = byte(rng.Uint32())
+		}
+		ok(t, db.Put(pk(fmt.Sprint(i)), value))
+	}
+	want := content(t, db)
+	mustClose(t, db)
+	for left := int64(math.MaxInt64); left > 2<<20; {
+		if n := written.Swap(0); n < 1<<20 || n > 4<<20 {
+			t.Fatalf("Close has written %d bytes", n)
+		}
+		db = openOn(t, fsys, engine.Options{})
+		n := db.Metrics().MemtableBytes
+		if n >= left {
+			t.Fatalf("Open has made memtables of %d bytes, and of %d before", n, left)
+		}
+		left = n
+		if got := content(t, db); !maps.Equal(got, want) {
+			t.Fatalf("%d items, want %d", len(got), len(want))
+		}
+		mustClose(t, db)
+	}
 }

@@ -3,12 +3,71 @@ package upkeep
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"weak"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
+
+// Goal: Close waits for no merge and no flush. Method: the first write of a file waits until the
+// work is to end; what is written and synced after that is counted.
+//
+// Promise (manners): Close gives up merges and flushes under way at their next block, and removes
+// what they have written; nothing is lost.
+func TestCloseGivesUpWork(t *testing.T) {
+	for what, runs := range map[string]int{"flush": 0, "merge": 2} {
+		t.Run(what, func(t *testing.T) {
+			var w *world
+			armed, began, after := false, make(chan struct{}), 0
+			fsys := vfstest.NewFault(vfs.NewMem(), func(op vfstest.Op) error {
+				sst := armed && strings.HasSuffix(op.Name, ".sst")
+				switch {
+				case sst && op.Kind == vfstest.OpWrite && after == 0:
+					close(began)
+					<-w.scheduler.ctx.Done()
+					after++
+				case sst && (op.Kind == vfstest.OpWrite || op.Kind == vfstest.OpSync):
+					after++
+				}
+				return nil
+			})
+			w = newWorld(t, fsys)
+			w.scheduler.init(w.Upkeep)
+			rng, value := testutil.Rand(t), make([]byte, 64<<10)
+			for range max(runs, 1) {
+				for i := range 32 {
+					for j := range value {
+						value[j] = byte(rng.Uint32())
+					}
+					w.put(0, fmt.Sprint("k", i), string(value))
+				}
+				if runs > 0 {
+					w.ok(w.Flush(ctx))
+				}
+			}
+			before := w.files("*.sst")
+			armed = true
+			w.scheduler.start()
+			<-began
+			w.Stop()
+			if after != 1 || !slices.Equal(w.files("*.sst"), before) || len(w.merges) > 0 {
+				t.Errorf("%d writes and syncs, files %q, want %q", after, w.files("*.sst"), before)
+			}
+			if f := w.failure.Load(); f != nil {
+				t.Errorf("the database has failed: %v", *f)
+			}
+			if low, ok := w.stripes[0].MinSeq(nil); runs == 0 && (!ok || low != 1) {
+				t.Errorf("memtables begin at %d, %v", low, ok)
+			}
+		})
+	}
+}
 
 // closing is a context that closes the database when it is looked at.
 type closing struct {

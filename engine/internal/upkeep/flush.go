@@ -28,10 +28,6 @@ const (
 // hold back the oldest log segment when the log is long or the disk is full, and the
 // largest when memory is short. It returns nil if nothing is due.
 func (u *Upkeep) pickFlush() []uint8 {
-	type candidate struct {
-		id    uint8
-		bytes int64
-	}
 	var must []uint8
 	var all []candidate
 	pin := base.SeqNum(0)
@@ -61,16 +57,7 @@ func (u *Upkeep) pickFlush() []uint8 {
 	if u.throttle.bytes() < u.throttle.flushThreshold() {
 		return nil
 	}
-	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(b.bytes, a.bytes) })
-	var freed int64
-	for _, c := range all {
-		if len(must) == u.opts.FlushGroup || freed >= u.opts.MemtableBytes/8 {
-			break
-		}
-		must = append(must, c.id)
-		freed += c.bytes
-	}
-	return must
+	return largest(all, u.opts.FlushGroup, u.opts.MemtableBytes/8)
 }
 
 // pickDeletes returns the stripes whose memtables hold deletions for at least a twentieth
@@ -105,11 +92,41 @@ func (u *Upkeep) Flush(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if err := u.scheduler.flushGroup(group); err != nil {
+		if err := u.scheduler.flushGroup(ctx, group); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// FlushLargest writes the largest memtables, of about that many bytes together, to SSTs.
+func (u *Upkeep) FlushLargest(ctx context.Context, bytes int64) error {
+	var all []candidate
+	for i := range u.env.Stripes {
+		if v := u.env.Stripes[i].View(); v != nil {
+			all = append(all, candidate{uint8(i), v.MemtableBytes()})
+		}
+	}
+	return u.scheduler.flushGroup(ctx, largest(all, u.opts.FlushGroup, bytes))
+}
+
+// candidate is a stripe that may be flushed.
+type candidate struct {
+	id    uint8
+	bytes int64 // in its memtables
+}
+
+// largest returns at most n of the stripes, the largest first, that have about that many bytes.
+func largest(all []candidate, n int, bytes int64) (ids []uint8) {
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(b.bytes, a.bytes) })
+	for _, c := range all {
+		if len(ids) == n || bytes <= 0 {
+			break
+		}
+		ids = append(ids, c.id)
+		bytes -= c.bytes
+	}
+	return ids
 }
 
 // flush writes the memtables of the stripes to one run each.
@@ -121,8 +138,12 @@ func (u *Upkeep) Flush(ctx context.Context) error {
 // Why the log is synced first: after a power cut the log must not miss a commit that
 // is older than one in the files, or the state would not be a prefix of the commits.
 // It returns what to tell Env.Flushed, nil if there was nothing to flush.
+//
+// When ctx ends before the edit, the flush is given up: the tables stay frozen for the next one.
 // Requires: scheduler.flushMu held.
-func (u *Upkeep) flush(b *stripe.Builder, group []uint8) (event *Flush, err error) {
+func (u *Upkeep) flush(
+	ctx context.Context, b *stripe.Builder, group []uint8,
+) (event *Flush, err error) {
 	start := time.Now()
 	for _, id := range group {
 		s := &u.env.Stripes[id]
@@ -134,14 +155,14 @@ func (u *Upkeep) flush(b *stripe.Builder, group []uint8) (event *Flush, err erro
 	var outs []*stripe.Output
 	defer func() {
 		if err != nil {
-			err = u.abandon(err, outs)
+			err = u.abandon(ctx, err, outs)
 		}
 	}()
 	var ids []uint8
 	var upTo base.SeqNum
 	for _, id := range group {
 		base.Yield()
-		out, err := u.env.Stripes[id].Flush(context.Background(), b, ret, u.edits.nextRun.Add(1))
+		out, err := u.env.Stripes[id].Flush(ctx, b, ret, u.edits.nextRun.Add(1))
 		if err != nil {
 			return nil, err
 		}
@@ -153,10 +174,13 @@ func (u *Upkeep) flush(b *stripe.Builder, group []uint8) (event *Flush, err erro
 	if len(outs) == 0 {
 		return nil, nil
 	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if err := u.log.Sync(upTo); err != nil {
 		return nil, err
 	}
-	if err := u.syncOutputs(outs); err != nil {
+	if err := u.syncOutputs(ctx, outs); err != nil {
 		return nil, err
 	}
 	written := outs
@@ -212,7 +236,7 @@ func (u *Upkeep) releaseRest() {
 }
 
 // syncOutputs makes the new files and their names durable.
-func (u *Upkeep) syncOutputs(outs []*stripe.Output) error {
+func (u *Upkeep) syncOutputs(ctx context.Context, outs []*stripe.Output) error {
 	errs := make([]error, len(outs))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, maxSyncers)
@@ -220,7 +244,9 @@ func (u *Upkeep) syncOutputs(outs []*stripe.Output) error {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			errs[i] = o.Sync()
+			if errs[i] = context.Cause(ctx); errs[i] == nil {
+				errs[i] = o.Sync()
+			}
 		})
 	}
 	wg.Wait()
@@ -288,6 +314,14 @@ func (u *Upkeep) flushed(outs []*stripe.Output, ids []uint8, d time.Duration) *F
 // abandon ends a flush or merge that failed before its edit was committed. Outputs
 // whose edit may have reached the disk in spite of the error are not among outs: the
 // next Open removes them if they turn out to be orphans.
-func (u *Upkeep) abandon(err error, outs []*stripe.Output) error {
-	return errors.Join(u.Fail(err), stripe.Discard(outs...))
+func (u *Upkeep) abandon(ctx context.Context, err error, outs []*stripe.Output) error {
+	if !givenUp(ctx, err) {
+		err = u.Fail(err)
+	}
+	return errors.Join(err, stripe.Discard(outs...))
+}
+
+// givenUp reports whether the error says no more than that the context has ended.
+func givenUp(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
 }

@@ -179,14 +179,14 @@ func (u *Upkeep) merge(
 		return nil, u.Fail(err)
 	}
 	outs := []*stripe.Output{out}
-	if err := u.syncOutputs(outs); err != nil {
-		return nil, u.abandon(err, outs)
+	if err := u.syncOutputs(ctx, outs); err != nil {
+		return nil, u.abandon(ctx, err, outs)
 	}
 	if err := u.commitMerge(job.stripe, out); err != nil {
 		if errors.Is(err, manifest.ErrUncertain) {
 			outs = nil // perhaps named by the manifest: not ours to remove
 		}
-		return nil, u.abandon(err, outs)
+		return nil, u.abandon(ctx, err, outs)
 	}
 	d := time.Since(start)
 	u.counters.merges.Add(1)

@@ -68,7 +68,7 @@ func (s *scheduler) start() {
 	s.kickMerge()
 }
 
-// stop ends the goroutines; a merge under way is abandoned, a flush finished.
+// stop ends the goroutines; merges and a flush under way are given up.
 func (s *scheduler) stop() {
 	s.cancel(errStopped)
 	s.wg.Wait()
@@ -145,7 +145,7 @@ func (s *scheduler) flushLoop() {
 				break
 			}
 			before := u.counters.flushBytes.Load()
-			if err := s.flushGroup(group); err != nil {
+			if err := s.flushGroup(s.ctx, group); err != nil {
 				_ = sleep(s.ctx, retryAfter)
 				if u.reserve.full.Load() {
 					s.relieve()
@@ -181,36 +181,38 @@ func (s *scheduler) resting() bool {
 }
 
 // KeptBytes is the size of memtables up to which Close, and a database at rest, leave them to the
-// log. Why 2 MiB: replaying it takes about 10 ms, and a program that opens, writes a little and
-// closes, like a command line, does not litter the directory with tiny files.
+// log; Close flushes as much of larger ones. Why 2 MiB: replaying it takes about 10 ms, and a
+// program that opens, writes a little and closes, like a command line, does not litter the
+// directory with tiny files.
 const KeptBytes = 2 << 20
 
 // flushDeletes flushes, in an idle database, the memtables with deletions that make a
 // merge worth while, so that the space returns although nothing is written any more.
 func (s *scheduler) flushDeletes() {
 	for group := range slices.Chunk(s.u.pickDeletes(), s.u.opts.FlushGroup) {
-		if s.ctx.Err() != nil || s.flushGroup(group) != nil {
+		if s.ctx.Err() != nil || s.flushGroup(s.ctx, group) != nil {
 			return // the next time
 		}
 	}
 }
 
 // flushGroup flushes the stripes together and remembers the outcome.
-func (s *scheduler) flushGroup(group []uint8) error {
+func (s *scheduler) flushGroup(ctx context.Context, group []uint8) error {
 	s.flushMu.Lock()
-	event, err := s.u.flush(&s.builder, group)
+	event, err := s.u.flush(ctx, &s.builder, group)
 	if errors.Is(err, vfs.ErrNoSpace) {
-		event, err = s.flushFromReserve(group)
+		event, err = s.flushFromReserve(ctx, group)
 	}
-	if err != nil {
-		s.lastFailure.Store(&err)
-	} else {
+	switch {
+	case err == nil:
 		s.lastFailure.Store(nil)
+	case !givenUp(ctx, err):
+		s.lastFailure.Store(&err)
+		s.u.env.Logger.Warn("flush", "err", err)
+	default:
+		s.kickFlush() // what is frozen by now
 	}
 	s.flushMu.Unlock()
-	if err != nil {
-		s.u.env.Logger.Warn("flush", "err", err)
-	}
 	if s.u.env.Flushed != nil && event != nil {
 		s.u.env.Flushed(*event)
 	}

@@ -33,17 +33,19 @@ func (s *scheduler) relieve() {
 // flushFromReserve flushes the stripes one by one, for each that does not fit in the space
 // that the reserve gives up for it. What one of them writes lets the log go, and that
 // makes room for the next. It returns one event for all. Requires: flushMu held.
-func (s *scheduler) flushFromReserve(group []uint8) (sum *Flush, err error) {
+func (s *scheduler) flushFromReserve(
+	ctx context.Context, group []uint8,
+) (sum *Flush, err error) {
 	for _, id := range group {
 		v := s.u.env.Stripes[id].View()
 		if v == nil {
 			return sum, stripe.ErrClosed
 		}
 		bytes := v.MemtableBytes()
-		event, err := s.u.flush(&s.builder, []uint8{id})
+		event, err := s.u.flush(ctx, &s.builder, []uint8{id})
 		if errors.Is(err, vfs.ErrNoSpace) &&
 			s.u.reserve.give(forFlush, flushBytes(bytes, 1)) {
-			event, err = s.u.flush(&s.builder, []uint8{id})
+			event, err = s.u.flush(ctx, &s.builder, []uint8{id})
 		}
 		if err != nil {
 			return sum, err

@@ -151,7 +151,7 @@ func (u *Upkeep) Start(log *wal.Log) {
 	u.scheduler.start()
 }
 
-// Stop ends the background work: a merge under way is abandoned, a flush finished.
+// Stop ends the background work: merges and a flush under way are given up.
 func (u *Upkeep) Stop() { u.scheduler.stop() }
 
 // Close closes the stripes, removes the files that are obsolete, and gives up the
