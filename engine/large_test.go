@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -220,6 +221,70 @@ func TestKeysOnlyReadsNoValues(t *testing.T) {
 		t.Error("values are read although their files are gone")
 	}
 	_ = db.Close()
+}
+
+// Goal: what asks whether a key is there, or has changed, needs no large value. Method: the value
+// files are gone.
+//
+// Promise (reads and writes): Has, conditions on existence and versions, FilterNew, InsertNew and
+// the check of a transaction read no large values.
+func TestExistenceReadsNoValues(t *testing.T) {
+	fsys := vfs.NewMem()
+	o := largeOptions()
+	db := openOn(t, fsys, *o)
+	defer mustClose(t, db)
+	keys, there := make([]engine.Key, 8), make([]engine.Item, 8)
+	for i := range keys {
+		keys[i] = pk(fmt.Sprint("k", i))
+		ok(t, db.Put(keys[i], bytes.Repeat([]byte{byte(i)}, 200)))
+		there[i] = engine.Item{Key: keys[i], Value: []byte("new")}
+	}
+	ok(t, db.Flush(ctx))
+	removeValues(t, fsys)
+	if has, err := db.Has(keys[0]); !has || err != nil {
+		t.Errorf("Has: %v, %v", has, err)
+	}
+	for _, n := range []int{2, len(keys)} { // one by one, and together
+		has, err := db.MultiHas(ctx, keys[:n], nil)
+		if err != nil || slices.Contains(has, false) {
+			t.Errorf("MultiHas: %v, %v", has, err)
+		}
+		isNew, _, err := db.FilterNew(ctx, keys[:n], nil, nil)
+		if err != nil || slices.Contains(isNew, true) {
+			t.Errorf("FilterNew: %v, %v", isNew, err)
+		}
+		inserted, _, err := db.InsertNew(ctx, there[:n], nil)
+		if err != nil || slices.Contains(inserted, true) {
+			t.Errorf("InsertNew: %v, %v", inserted, err)
+		}
+		b := engine.NewBatch()
+		for i := range n {
+			ok(t, b.Require(keys[i], engine.IfPresent()))
+			ok(t, b.Require(keys[i], engine.IfVersion(uint64(i+1))))
+		}
+		ok(t, db.Apply(ctx, b))
+	}
+	err := db.PutIf(keys[0], nil, engine.IfAbsent())
+	if !errors.Is(err, engine.ErrConditionFailed) {
+		t.Errorf("PutIf: %v", err)
+	}
+	err = db.Update(ctx, func(tx *engine.Tx) error {
+		has, err := tx.Has(keys[1])
+		ok(t, err)
+		if !has {
+			t.Error("Has in a transaction: no item")
+		}
+		ok(t, db.Put(keys[1], bytes.Repeat([]byte("x"), 200)))
+		ok(t, db.Flush(ctx))
+		removeValues(t, fsys)
+		return tx.Put(keys[2], nil)
+	})
+	if !errors.Is(err, engine.ErrConflict) {
+		t.Errorf("a transaction that has read what has changed: %v", err)
+	}
+	if err := db.PutIf(keys[3], nil, engine.IfValue(nil)); err == nil {
+		t.Error("a condition on a value that is gone holds")
+	}
 }
 
 // A lost or damaged value file costs the values in it; all others are repaired, and the report has

@@ -27,7 +27,7 @@ func (r *reader) MultiGet(ctx context.Context, keys []Key, res *Results) error {
 		return errNoContext
 	}
 	kv.Prepare(res, keys)
-	err := r.from.LookupMany(ctx, keys, res.Expected, func(found []base.Lookup, nowMs int64) {
+	err := r.from.LookupMany(ctx, keys, res.Expected, true, func(found []base.Lookup, nowMs int64) {
 		kv.Fill(res, found, nowMs)
 	})
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *reader) MultiHas(ctx context.Context, keys []Key, dst []bool) ([]bool, 
 		return dst, errNoContext
 	}
 	dst = sized(dst, len(keys))
-	err := r.from.LookupMany(ctx, keys, false, func(found []base.Lookup, nowMs int64) {
+	err := r.from.LookupMany(ctx, keys, false, false, func(found []base.Lookup, nowMs int64) {
 		for i := range found {
 			dst[found[i].Index] = found[i].Live(nowMs)
 		}

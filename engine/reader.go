@@ -40,9 +40,9 @@ var (
 type reader struct{ from read.Reader }
 
 // lookup finds the live version of one key. The error is exactly ErrNotFound if there is none.
-// e.Value is immutable.
-func (r *reader) lookup(key Key, e *base.Entry) error {
-	live, err := r.from.Lookup(key, e)
+// e.Value is immutable; if it is not wanted it may be nil.
+func (r *reader) lookup(key Key, value bool, e *base.Entry) error {
+	live, err := r.from.Lookup(key, value, e)
 	switch {
 	case err != nil:
 		return readError(err)
@@ -67,7 +67,7 @@ func (r *reader) Get(key Key) ([]byte, error) { return r.AppendGet(nil, key) }
 // transaction it allocates only if dst is too small. On an error it returns dst.
 func (r *reader) AppendGet(dst []byte, key Key) ([]byte, error) {
 	var e base.Entry
-	if err := r.lookup(key, &e); err != nil {
+	if err := r.lookup(key, true, &e); err != nil {
 		return dst, err
 	}
 	if dst == nil {
@@ -80,7 +80,7 @@ func (r *reader) AppendGet(dst []byte, key Key) ([]byte, error) {
 // caller owns it. The Version of an item that the transaction itself has written is 0.
 func (r *reader) GetItem(key Key) (Item, error) {
 	var e base.Entry
-	if err := r.lookup(key, &e); err != nil {
+	if err := r.lookup(key, true, &e); err != nil {
 		return Item{}, err
 	}
 	it := Item{Key: key, Value: e.Value, Expiry: e.Expiry, Version: uint64(e.Seq)}
@@ -90,7 +90,7 @@ func (r *reader) GetItem(key Key) (Item, error) {
 // Has reports whether key has an item.
 func (r *reader) Has(key Key) (bool, error) {
 	var e base.Entry
-	switch err := r.lookup(key, &e); err {
+	switch err := r.lookup(key, false, &e); err {
 	case nil:
 		return true, nil
 	case ErrNotFound:
@@ -104,7 +104,7 @@ func (r *reader) Has(key Key) (bool, error) {
 // and spares the copy of it.
 func (r *reader) ValueSize(key Key) (int, error) {
 	var e base.Entry
-	if err := r.lookup(key, &e); err != nil {
+	if err := r.lookup(key, true, &e); err != nil {
 		return 0, err
 	}
 	return len(e.Value), nil

@@ -237,7 +237,7 @@ func (tx *Tx) checkCondition(key Key, cond Condition) error {
 		return nil
 	}
 	var e base.Entry
-	err := tx.lookup(key, &e)
+	err := tx.lookup(key, cond.core.Kind == commit.CondValue, &e)
 	if err != nil && err != ErrNotFound {
 		return err
 	}

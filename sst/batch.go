@@ -33,6 +33,8 @@ type Batch struct {
 	// KeysOnly is for large groups whose values are not wanted: what is found may be
 	// without its value, and blocks that are not cached mostly stay so, see readOnce.
 	KeysOnly bool
+	// NoValues leaves large values unread, whatever the group.
+	NoValues bool
 	// Unfiltered says that the filters of the files that Ask is called for are not asked.
 	Unfiltered bool
 

@@ -153,7 +153,11 @@ func (b *Batch) take(
 	if !d.entry(pos, &e) {
 		return f.r.damagedEntry(f.t, int(a.block), pos)
 	}
-	if e.large && !b.KeysOnly {
+	switch {
+	case !e.large:
+	case b.KeysOnly || b.NoValues:
+		e.value = nil
+	default:
 		var err error
 		if e.value, err = f.r.Value(e.value); err != nil {
 			return err

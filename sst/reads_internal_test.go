@@ -294,7 +294,8 @@ func TestReleasedCursors(t *testing.T) {
 // and a merge keeps 40 bytes, keys and zone map of each block that it has written.
 func TestMergesKeepLittleInMemory(t *testing.T) {
 	mem, meta := evenFile(t, 300)
-	for sources, most := range map[int]int64{1: 256 << 10, 4: 256 << 10, 16: 64 << 10, 64: 32 << 10} {
+	for sources, kib := range map[int]int64{1: 256, 4: 256, 16: 64, 64: 32} {
+		most := kib << 10
 		longest := int64(0)
 		fs := vfstest.NewFault(mem, func(op vfstest.Op) error {
 			if op.Kind == vfstest.OpReadAt && op.Offset < 64<<10 {

@@ -104,6 +104,7 @@ func options(seed uint64, cycle int) *engine.Options {
 		FlushRecords: pick(0, 0, 10, 100), MaxRuns: pick(2, 4),
 		BlockBytes: pick(1<<10, 4<<10), FileBytes: int64(pick(64<<10, 1<<20)),
 		Compression: engine.Compression(pick(1, 2, 3)), CompactionWorkers: pick(1, 2),
+		LargeValue: pick(engine.NoLargeValue, 1, 60, 200),
 	}
 }
 

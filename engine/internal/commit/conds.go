@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/internal/base"
@@ -160,7 +161,7 @@ func (b *Batch) check(ctx context.Context, s *read.State) error {
 	for i := range list {
 		c := &list[i]
 		e := base.Entry{Key: b.keys[c.key:c.keyEnd:c.keyEnd]}
-		exists, err := s.LookupLocked(c.stripe, &e)
+		exists, err := s.LookupLocked(c.stripe, c.kind == CondValue, &e)
 		if err != nil {
 			return err
 		}
@@ -175,10 +176,12 @@ func (b *Batch) check(ctx context.Context, s *read.State) error {
 func (b *Batch) checkTogether(ctx context.Context, s *read.State) error {
 	list := b.conds.list
 	first := len(list)
-	err := s.LookupManyLocked(ctx, len(list), b.keys, func(i int) (id uint8, from, to uint32) {
+	values := slices.ContainsFunc(list, func(c cond) bool { return c.kind == CondValue })
+	at := func(i int) (id uint8, from, to uint32) {
 		c := &list[i]
 		return c.stripe, c.key, c.keyEnd
-	}, func(found []base.Lookup, nowMs int64) {
+	}
+	take := func(found []base.Lookup, nowMs int64) {
 		for i := range found {
 			f := &found[i]
 			n, exists := int(f.Index), f.Live(nowMs)
@@ -190,7 +193,8 @@ func (b *Batch) checkTogether(ctx context.Context, s *read.State) error {
 				_ = b.unmet(c, exists, f.Seq)
 			}
 		}
-	})
+	}
+	err := s.LookupManyLocked(ctx, len(list), values, b.keys, at, take)
 	if err != nil || first == len(list) {
 		return err
 	}

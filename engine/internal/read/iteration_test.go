@@ -137,7 +137,7 @@ func TestIterationsKeepTheirMoment(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	var e base.Entry
-	if _, err := r.Lookup(keycodec.Key{PK: []byte("a")}, &e); !errors.Is(err, ErrClosed) {
+	if _, err := r.Lookup(keycodec.Key{PK: []byte("a")}, true, &e); !errors.Is(err, ErrClosed) {
 		t.Errorf("a lookup at a released moment: %v", err)
 	}
 	late := NewIteration()
@@ -213,7 +213,7 @@ func TestReadersWaitForUnfinishedCommits(t *testing.T) {
 	reader(func() {
 		var e base.Entry
 		r := w.Reader(nil, nil)
-		live, err := r.Lookup(keycodec.Key{PK: []byte("k")}, &e)
+		live, err := r.Lookup(keycodec.Key{PK: []byte("k")}, true, &e)
 		if err != nil || !live || string(e.Value) != "new" {
 			t.Errorf("%v, %q, %v", live, e.Value, err)
 		}
@@ -241,7 +241,7 @@ func TestOverlayNoticesChanges(t *testing.T) {
 		own.Init(w.State, &at, false)
 		r := w.Reader(&at, &own)
 		var e base.Entry
-		_, err := r.Lookup(keycodec.Key{PK: []byte("a")}, &e)
+		_, err := r.Lookup(keycodec.Key{PK: []byte("a")}, true, &e)
 		w.ok(err)
 		it := begun(t, r, 0)
 		s := base.Span{Lo: ordered("b"), Hi: PartitionEnd(ordered("b"))}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
+	"github.com/kstonedb/kstone/stripe"
 )
 
 // scratch holds the ordered form of a key during a lookup, and its moment where stripes are
@@ -17,8 +18,9 @@ type scratch struct {
 var scratchPool = sync.Pool{New: func() any { return &scratch{key: make([]byte, 0, 256)} }}
 
 // Lookup finds the live version of one key and reports whether there is one. An error about the
-// key is a *KeyError. It sets all of e but the key; e.Value is immutable.
-func (r *Reader) Lookup(key keycodec.Key, e *base.Entry) (live bool, err error) {
+// key is a *KeyError. It sets all of e but the key; e.Value is immutable. Without value it may be
+// nil: a large one is not read.
+func (r *Reader) Lookup(key keycodec.Key, value bool, e *base.Entry) (live bool, err error) {
 	if err := r.Check(); err != nil {
 		return false, err
 	}
@@ -28,20 +30,22 @@ func (r *Reader) Lookup(key keycodec.Key, e *base.Entry) (live bool, err error) 
 	buf := scratchPool.Get().(*scratch)
 	buf.key = keycodec.AppendOrdered(buf.key[:0], key)
 	if r.at == nil && r.state.env.Follows {
-		live, err = r.findRegistered(buf, keycodec.Stripe(key.PK), e)
+		live, err = r.findRegistered(buf, keycodec.Stripe(key.PK), value, e)
 	} else {
-		live, err = r.find(keycodec.Stripe(key.PK), buf.key, e)
+		live, err = r.find(keycodec.Stripe(key.PK), buf.key, value, e)
 	}
 	scratchPool.Put(buf)
 	return live, err
 }
 
 // findRegistered is find for the present of a database that another process writes.
-func (r *Reader) findRegistered(buf *scratch, id uint8, e *base.Entry) (live bool, err error) {
+func (r *Reader) findRegistered(
+	buf *scratch, id uint8, value bool, e *base.Entry,
+) (live bool, err error) {
 	s := r.state
 	start := s.counters.start()
 	snap := s.take(&buf.node)
-	found, err := buf.node.gen.stripes[id].Get(buf.key, s.Hash(buf.key), snap, e)
+	found, err := lookUp(&buf.node.gen.stripes[id], buf.key, s.Hash(buf.key), snap, value, e)
 	s.snaps.release(&buf.node)
 	buf.node.gen = nil
 	s.counters.done(start, id, buf.key)
@@ -52,7 +56,7 @@ func (r *Reader) findRegistered(buf *scratch, id uint8, e *base.Entry) (live boo
 }
 
 // find looks one key of a stripe up: see Get while a commit is applied.
-func (r *Reader) find(id uint8, key []byte, e *base.Entry) (live bool, err error) {
+func (r *Reader) find(id uint8, key []byte, value bool, e *base.Entry) (live bool, err error) {
 	s := r.state
 	hash := s.Hash(key)
 	if r.tx != nil {
@@ -68,12 +72,12 @@ func (r *Reader) find(id uint8, key []byte, e *base.Entry) (live bool, err error
 		snap, complete = r.at.node.seq, r.at.node.seq
 	}
 	base.Yield()
-	found, err := r.stripes()[id].Get(key, hash, snap, e)
+	found, err := lookUp(&r.stripes()[id], key, hash, snap, value, e)
 	base.Yield()
 	for err == nil && e.Seq > complete {
 		s.visible.wait(e.Seq)
 		complete = s.visible.load()
-		found, err = r.stripes()[id].Get(key, hash, snap, e)
+		found, err = lookUp(&r.stripes()[id], key, hash, snap, value, e)
 	}
 	s.counters.done(start, id, key)
 	if r.at != nil { // what was found need not be of the moment any more
@@ -85,6 +89,16 @@ func (r *Reader) find(id uint8, key []byte, e *base.Entry) (live bool, err error
 		return false, s.Error(err)
 	}
 	return found && r.live(e), nil
+}
+
+// lookUp is Stripe.Get, or Stripe.Find if the value is not wanted.
+func lookUp(
+	s *stripe.Stripe, key []byte, hash uint64, snap base.SeqNum, value bool, e *base.Entry,
+) (bool, error) {
+	if value {
+		return s.Get(key, hash, snap, e)
+	}
+	return s.Find(key, hash, snap, e)
 }
 
 // # Get while a commit is applied

@@ -65,6 +65,7 @@ func (w *lane) reset() {
 	w.list, w.most = w.list[:0], 0
 	w.batch.Stats, w.batch.MemtableHits = stripe.BatchStats{}, 0
 	w.batch.FiltersOnly, w.batch.KeysOnly, w.batch.Expected = false, false, false
+	w.batch.NoValues = false
 }
 
 // slot is the place of a key.

@@ -81,7 +81,7 @@ func checkLookups(
 			}
 		}
 	}
-	w.ok(r.LookupMany(ctx, keys, false, take))
+	w.ok(r.LookupMany(ctx, keys, false, true, take))
 	if r.at == nil {
 		var text []byte
 		var ends []uint32
@@ -89,7 +89,7 @@ func checkLookups(
 			text = keycodec.AppendOrdered(text, keys[i])
 			ends = append(ends, uint32(len(text)))
 		}
-		w.ok(w.LookupManyLocked(ctx, len(keys), text, func(i int) (uint8, uint32, uint32) {
+		w.ok(w.LookupManyLocked(ctx, len(keys), true, text, func(i int) (uint8, uint32, uint32) {
 			from := uint32(0)
 			if i > 0 {
 				from = ends[i-1]
@@ -106,7 +106,7 @@ func checkLookups(
 	}
 	for i := range keys {
 		var e base.Entry
-		live, err := r.Lookup(keys[i], &e)
+		live, err := r.Lookup(keys[i], true, &e)
 		v, ok := want[string(keys[i].PK)]
 		if err != nil || live != ok || live && string(e.Value) != v {
 			t.Errorf("%q alone: %v, %q, %v, want %v, %q", keys[i].PK, live, e.Value, err, ok, v)

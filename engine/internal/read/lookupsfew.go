@@ -87,7 +87,7 @@ func (l *lookups) askFew(snap base.SeqNum) error {
 			continue
 		}
 		var e base.Entry
-		found, err := l.stripes[l.ids[i]].Get(f.Key, f.Hash, snap, &e)
+		found, err := lookUp(&l.stripes[l.ids[i]], f.Key, f.Hash, snap, !l.batch.NoValues, &e)
 		if err != nil {
 			return s.Error(err)
 		}

@@ -10,11 +10,11 @@ import (
 // LookupMany looks keys up, all at one moment, and calls take with those of one group after the
 // other: their Index is the number of the key. It is faster than as many Lookups, since each
 // filter and index is used for several keys. If most are expected to be there, it asks fewer
-// filters. An error about a key is a *KeyError.
+// filters. Without values those may be nil. An error about a key is a *KeyError.
 //
 // Ownership: the lookups are valid during the call of take, their values stay.
 func (r *Reader) LookupMany(
-	ctx context.Context, keys []keycodec.Key, expected bool,
+	ctx context.Context, keys []keycodec.Key, expected, values bool,
 	take func(found []base.Lookup, nowMs int64),
 ) error {
 	l := getLookups()
@@ -22,7 +22,7 @@ func (r *Reader) LookupMany(
 	if err := l.take(keys); err != nil {
 		return err
 	}
-	l.batch.Expected = expected
+	l.batch.Expected, l.batch.NoValues = expected, !values
 	if err := l.begin(r); err != nil {
 		return err
 	}
@@ -34,9 +34,9 @@ func (r *Reader) LookupMany(
 }
 
 // LookupLocked finds the live version of e.Key, a key of stripe id, and reports whether there is
-// one. Requires: the stripe is locked.
-func (s *State) LookupLocked(id uint8, e *base.Entry) (live bool, err error) {
-	found, err := s.env.Stripes[id].Get(e.Key, s.Hash(e.Key), base.MaxSeqNum, e)
+// one. Without value that may be nil. Requires: the stripe is locked.
+func (s *State) LookupLocked(id uint8, value bool, e *base.Entry) (live bool, err error) {
+	found, err := lookUp(&s.env.Stripes[id], e.Key, s.Hash(e.Key), base.MaxSeqNum, value, e)
 	if err != nil {
 		return false, s.Error(err)
 	}
@@ -50,11 +50,13 @@ func (s *State) LookupLocked(id uint8, e *base.Entry) (live bool, err error) {
 // LookupManyLocked looks up the present versions of n keys in ordered form: key i is of a stripe,
 // at a place in text. It calls take as LookupMany does. Requires: their stripes are locked.
 func (s *State) LookupManyLocked(
-	ctx context.Context, n int, text []byte, at func(i int) (id uint8, from, to uint32),
+	ctx context.Context, n int, values bool, text []byte,
+	at func(i int) (id uint8, from, to uint32),
 	take func(found []base.Lookup, nowMs int64),
 ) error {
 	l := getLookups()
 	defer putLookups(l)
+	l.batch.NoValues = !values
 	l.takeOrdered(n, text, at)
 	l.beginAt(s, base.MaxSeqNum)
 	for l.next(ctx, &l.lane) {

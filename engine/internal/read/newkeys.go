@@ -79,7 +79,7 @@ func (k *NewKeys) Find(
 	}
 	l.eachLane(func(w *lane) {
 		w.batch.FiltersOnly = o.Approximate
-		w.batch.KeysOnly = len(keys) >= keysOnlyFrom
+		w.batch.KeysOnly, w.batch.NoValues = len(keys) >= keysOnlyFrom, true
 		w.expiry = math.MaxInt64
 	})
 	l.repeats = slices.Grow(l.repeats[:0], len(keys))[:len(keys)]
