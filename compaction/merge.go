@@ -27,7 +27,8 @@ type MergeOptions struct {
 	RangeTombstones []base.RangeTombstone
 	// KeepSeqs keeps sequence numbers that Bottom would replace by 0.
 	KeepSeqs bool
-	// Done, once it is closed, ends the merge with ErrStopped at the next version. Nil is allowed.
+	// Done, once it is closed, ends the merge with ErrStopped at the next versions that are read.
+	// Nil is allowed.
 	Done <-chan struct{}
 }
 
@@ -120,17 +121,7 @@ func (m *Merge) Next() bool {
 		return true
 	}
 	for m.err == nil {
-		select {
-		case <-m.o.Done:
-			m.err = ErrStopped
-			return false
-		default:
-		}
-		if m.rows = m.rows[min(1, len(m.rows)):]; len(m.rows) == 0 {
-			m.rows = m.versions.Rows()
-		}
-		if len(m.rows) == 0 {
-			m.err = m.versions.Err()
+		if m.rows = m.rows[min(1, len(m.rows)):]; len(m.rows) == 0 && !m.refill() {
 			return false
 		}
 		if !m.take(&m.rows[0]) {
@@ -143,6 +134,20 @@ func (m *Merge) Next() bool {
 		return true
 	}
 	return false
+}
+
+// refill reads the next versions, and reports whether there are any.
+func (m *Merge) refill() bool {
+	select {
+	case <-m.o.Done:
+		m.err = ErrStopped
+		return false
+	default:
+	}
+	if m.rows = m.versions.Rows(); len(m.rows) == 0 {
+		m.err = m.versions.Err()
+	}
+	return len(m.rows) > 0
 }
 
 // take judges the next version. If it belongs to the output it is in m.out.
