@@ -27,8 +27,7 @@ type MergeOptions struct {
 	RangeTombstones []base.RangeTombstone
 	// KeepSeqs keeps sequence numbers that Bottom would replace by 0.
 	KeepSeqs bool
-	// Done, once it is closed, ends the merge with ErrStopped at the next versions that are read.
-	// Nil is allowed.
+	// Done, once it is closed, ends the merge with ErrStopped after 64 KiB at most. Nil is allowed.
 	Done <-chan struct{}
 }
 
@@ -65,6 +64,8 @@ type Merge struct {
 	older base.Entry // the held entry
 	out   base.Entry
 	err   error
+
+	sinceOK int // bytes read since the last look at Done
 }
 
 // cover finds range tombstones of one era over ascending keys.
@@ -124,6 +125,9 @@ func (m *Merge) Next() bool {
 		if m.rows = m.rows[min(1, len(m.rows)):]; len(m.rows) == 0 && !m.refill() {
 			return false
 		}
+		if m.stopped(&m.rows[0]) {
+			return false
+		}
 		if !m.take(&m.rows[0]) {
 			continue
 		}
@@ -136,14 +140,26 @@ func (m *Merge) Next() bool {
 	return false
 }
 
-// refill reads the next versions, and reports whether there are any.
-func (m *Merge) refill() bool {
+// stopBytes is how much a merge reads between two looks at Done.
+const stopBytes = 64 << 10
+
+// stopped reports whether the merge ends before the next version, which is read.
+func (m *Merge) stopped(e *base.Entry) bool {
+	if m.sinceOK += len(e.Key) + len(e.Value); m.sinceOK < stopBytes {
+		return false
+	}
+	m.sinceOK = 0
 	select {
 	case <-m.o.Done:
 		m.err = ErrStopped
-		return false
+		return true
 	default:
+		return false
 	}
+}
+
+// refill reads the next versions, and reports whether there are any.
+func (m *Merge) refill() bool {
 	if m.rows = m.versions.Rows(); len(m.rows) == 0 {
 		m.err = m.versions.Err()
 	}
