@@ -63,8 +63,30 @@ func (q *query) union(r *relation, e *estimate.Estimator, indexes []*schema.Inde
 		u.Expected.Cost += n.Estimate().Cost
 	}
 	u.Elements = u.Inputs[0].Layout()
+	if q.limit != nil {
+		q.cheapFirst(u)
+	}
 	u.Expected.Cost += u.Expected.Rows * c.Hash
 	return u
+}
+
+// cheapFirst lets a union whose rows may not all be wanted begin with the input whose rows cost
+// least, and says what the first rows to fetch cost.
+func (q *query) cheapFirst(u *Union) {
+	each := func(e operator.Estimate) float64 { return e.Cost / max(e.Rows, 1) }
+	slices.SortStableFunc(u.Inputs, func(a, b Node) int {
+		return compareCost(each(a.Estimate()), each(b.Estimate()))
+	})
+	wanted := min(firstFetch, u.Expected.Rows)
+	for _, n := range u.Inputs {
+		e := n.Estimate()
+		if wanted <= e.Rows {
+			u.Expected.Startup += e.FirstRows(wanted)
+			return
+		}
+		u.Expected.Startup += e.Cost
+		wanted -= e.Rows
+	}
 }
 
 // maxUnions bounds the ORs of an AND that are tried as unions: each takes looking at all terms.
@@ -160,7 +182,7 @@ func (q *query) fetch(r *relation, e *estimate.Estimator, keys Node) Node {
 	c := q.costs()
 	s.Expected.Startup += min(s.Expected.Rows, firstFetch) * c.Fetch
 	s.Expected.Cost += s.Expected.Rows*c.Fetch + c.Trips(s.Expected.Rows, c.Batch)
-	s.Expected.Rows = estimate.Clamp(e.Rows() * e.Selectivity(r.pred))
+	s.Expected.Rows = r.foundBy(e)
 	return &Fetch{Step: s, Input: keys, Source: r.sourceTable(),
 		Filter: toSlots(conjunct.Join(r.pred), p.layout)}
 }
@@ -177,12 +199,12 @@ func (q *query) intersections(r *relation, e *estimate.Estimator, paths []*path)
 		}
 	}
 	// Both find at least the rows that are wanted, and these are fetched.
-	rows := estimate.Clamp(e.Rows() * e.Selectivity(r.pred))
+	rows := r.foundBy(e)
 	gain := float64(minGain)
 	if e.Counts() {
 		gain = countedGain
 	}
-	if len(bounded) < 2 || rows*q.costs().Fetch*gain > least {
+	if c := q.costs(); len(bounded) < 2 || (2*c.Seek+rows*c.Fetch)*gain > least {
 		return nil
 	}
 	var best Node

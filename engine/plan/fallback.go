@@ -31,7 +31,7 @@ const (
 	triedShare   = 0.25
 	doubtedShare = 0.5
 	doubtedCost  = 1.5
-	leastTried   = 500_000
+	leastTried   = 250_000
 )
 
 // bounded returns a plan that may turn out to be dear, because rows may be rarer than was expected,
@@ -75,25 +75,27 @@ func (q *query) bounded(best Node, all []Node, skips bool) Node {
 }
 
 // tried returns a plan with another one before it that is expected to cost more, but may end far
-// earlier: rows and values are what is assumed of a table without statistics, or it skips
-// to rows that may come sooner in their groups.
+// earlier: nothing is known of where the rows are that are sought, or it skips to rows that may
+// come sooner in their groups.
 func (q *query) tried(best Node, all []Node) Node {
 	r := q.rels[0]
 	cost := best.Estimate().Cost
-	if r.table == nil || wholeCost(best) > cost || cost < leastTried {
+	if r.table == nil || cost < leastTried {
 		return best
 	}
 	e := newEstimator(r, &q.scope.opt)
 	share, most := triedShare, math.Inf(1)
-	if e.Known() {
-		share, most = doubtedShare, doubtedCost*cost
-	} else if !e.Counts() {
+	vague := e.Vague(r.pred)
+	switch {
+	case !vague && wholeCost(best) > cost, vague && !e.Counts():
 		return best
+	case !vague:
+		share, most = doubtedShare, doubtedCost*cost
 	}
 	var early Node
 	for _, n := range all {
 		skips, toRanges := skipping(n)
-		if wholeCost(n) <= n.Estimate().Cost || toRanges || e.Known() && !skips ||
+		if n == best || wholeCost(n) <= n.Estimate().Cost || toRanges || !vague && !skips ||
 			!slices.Equal(n.Layout(), best.Layout()) {
 			continue
 		}

@@ -44,7 +44,7 @@ func (p *path) priceOf(e *estimate.Estimator, c *Costs) {
 	entries := e.Entries(p.index)
 	read, seeks := entries*p.scan.Fraction, p.scan.Ranges*p.scan.Buckets
 	p.fullScan = !p.scan.Bounded && !p.readsPart()
-	p.rows = estimate.Clamp(e.Rows() * e.Selectivity(p.rel.pred))
+	p.rows = p.rel.foundBy(e)
 	switch {
 	case p.point:
 		read, p.rows, seeks = 1, min(1, p.rows), 1

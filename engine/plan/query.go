@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -81,6 +82,25 @@ type relation struct {
 type pathParts struct {
 	keys    []indexKey
 	layouts []needLayout
+	found   foundRows
+}
+
+// foundRows is how many rows are expected to satisfy the last terms that were asked for.
+type foundRows struct {
+	terms []expr.Expr
+	rows  float64
+}
+
+// foundBy estimates how many rows of a relation satisfy its terms: all of its paths ask for that.
+func (r *relation) foundBy(e *estimate.Estimator) float64 {
+	if r.parts == nil {
+		r.parts = new(pathParts)
+	}
+	f := &r.parts.found
+	if n := len(r.pred); n != len(f.terms) || n == 0 || &r.pred[0] != &f.terms[0] {
+		*f = foundRows{r.pred, estimate.Clamp(e.Rows() * e.Selectivity(r.pred))}
+	}
+	return f.rows
 }
 
 type indexKey struct {

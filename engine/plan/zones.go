@@ -31,39 +31,61 @@ func (p *path) zonesOf(terms []expr.Expr, pred expr.Expr) *spans.ZoneTemplate {
 	return spans.CompileZones(p.rel.table, p.index, p.rel.source, pred, p.selected(terms))
 }
 
-// priceZones prices the scans of all rows again, with the share of them that zones leave. Why only
-// if the cheapest other path costs more than such a scan at best: blocks are tested for it.
+// priceZones prices the scans of all rows, and of entries, again, with the share of them that zones
+// leave. Why only if the cheapest path by another key costs more than such a scan at best: blocks
+// are tested for it.
 func (q *query) priceZones(e *estimate.Estimator, paths []*path) {
 	if !e.Counts() {
 		return
 	}
-	least := math.Inf(1)
-	for _, p := range paths {
-		if !p.scansRows() {
-			least = min(least, p.estimate.Cost)
-		}
-	}
-	c, share := q.costs(), -1.0
-	for _, p := range paths {
-		if !p.scansRows() || e.Rows()*c.Zone+c.AllTrees()*c.Seek > least {
+	c := q.costs()
+	for i, p := range paths {
+		if !p.mayBeZoned() {
 			continue
 		}
-		if share < 0 {
-			if share = p.zoned(e); share == 1 {
-				return
+		least, same := math.Inf(1), i
+		for j, other := range paths {
+			switch {
+			case other.index != p.index:
+				least = min(least, other.estimate.Cost)
+			case j < same && other.mayBeZoned():
+				same = j
 			}
 		}
-		p.left = share
-		p.priceOf(e, c)
+		seeks := p.scan.Ranges * p.scan.Buckets
+		best := e.Entries(p.index)*p.scan.Fraction*c.Zone + seeks*c.Seek
+		switch {
+		case same < i && paths[same].left < 1: // it reads the same
+			p.left = paths[same].left
+		case same == i && best < least:
+			p.left = p.zoned(e)
+		}
+		if p.left < 1 {
+			p.priceOf(e, c)
+		}
 	}
 }
 
-// scansRows reports whether all rows are read.
-func (p *path) scansRows() bool {
-	return p.index == nil && !p.scan.Bounded && p.skip == nil && !p.point
+// mayBeZoned reports whether all rows are read, or so many entries that it is worth testing some
+// blocks.
+func (p *path) mayBeZoned() bool {
+	if p.skip != nil || p.point || p.repeats {
+		return false
+	}
+	if p.index == nil {
+		return !p.scan.Bounded
+	}
+	return p.reads >= leastZoned
 }
 
-// zoned returns the share of the rows that zones leave, 1 if it is not known.
+// leastZoned is from how many entries, and rows that are fetched for them, on a scan of an index is
+// priced with zones, if it has at most maxZoned spans.
+const (
+	leastZoned = 1000
+	maxZoned   = 4
+)
+
+// zoned returns the share of the rows, or entries, that zones leave, 1 if it is not known.
 func (p *path) zoned(e *estimate.Estimator) float64 {
 	pred := conjunct.Join(p.pred)
 	if pred == nil || p.probe != nil {
@@ -83,7 +105,16 @@ func (p *path) zoned(e *estimate.Estimator) float64 {
 	if t := p.zonesOf(p.pred, pred); t == nil || !z.Bind(t, given) {
 		return 1
 	}
-	return e.Left(z.MayHold)
+	if p.index == nil {
+		return e.Left(nil, nil, z.MayHold)
+	}
+	b := spans.NewBuilder()
+	defer b.Release()
+	set := b.BuildRanges(spans.Compile(p.key, pred), given, maxZoned+1)
+	if set.Truncated || len(set.Spans) > maxZoned {
+		return 1
+	}
+	return e.Left(p.index, set.Spans, z.MayHold)
 }
 
 // selected returns the columns that keys are selected by: those that are equal to something, and

@@ -74,28 +74,19 @@ func (s countsOf) Range(t *schema.Table, x *schema.Index, lo, hi []byte, points 
 		return s.rows(t, lo, hi, points)
 	}
 	span := keycodec.Span{Start: lo, End: hi}
-	if x.Buckets() <= 1 {
-		n, err := s.partition(x.BucketPK(nil, 0), span)
-		return n, err == nil
-	}
-	if x.Sharded() && points >= max(1, x.ShardColumns) {
-		bucket, err := x.BucketOf(lo)
-		if err != nil {
-			return 0, false
-		}
-		n, err := s.partition(x.BucketPK(nil, bucket), span)
-		return n, err == nil
-	}
-	// Hashes spread entries evenly: the buckets that are not looked at are like the others.
-	n, looked, step := 0.0, 0, max(1, x.Buckets()/spreadParts)
-	for b := 0; b < x.Buckets() && looked < spreadParts && n < enoughEntries; b += step {
+	first, step, ok := bucketsOf(x, lo, points, spreadParts)
+	n, looked := 0.0, 0
+	for b := first; ok && b < x.Buckets() && looked < spreadParts && n < enoughEntries; b += step {
 		m, err := s.partition(x.BucketPK(nil, b), span)
 		if err != nil {
 			return 0, false
 		}
 		n, looked = n+m, looked+1
 	}
-	return n * float64(x.Buckets()) / float64(looked), true
+	if step < x.Buckets() { // the buckets that are not looked at are like the others
+		n *= float64(x.Buckets()) / float64(looked)
+	}
+	return n, ok
 }
 
 // rows counts the rows of a range.
@@ -126,17 +117,41 @@ func (s countsOf) partition(pk []byte, span keycodec.Span) (float64, error) {
 	return s.e.CountAbout(store.Partition(pk, span), enoughEntries, 1)
 }
 
-// zonedParts is in how many stripes blocks are tested for their zones.
+// zonedParts is in how many stripes, or buckets, blocks are tested for their zones.
 const zonedParts = 8
 
 // Left implements plan.Counter.
-func (s countsOf) Left(t *schema.Table, mayHold func(zone.Columns) bool) (float64, bool) {
-	all, ok := s.Rows(t)
-	if !ok {
-		return 0, false
+func (s countsOf) Left(t *schema.Table, x *schema.Index, lo, hi []byte, points int,
+	mayHold func(zone.Columns) bool) (left, all float64, ok bool) {
+	var err error
+	if x == nil {
+		rg := rowio.Rows(t)
+		if all, ok = s.Rows(t); ok {
+			rg.MayHold = mayHold
+			left, err = s.e.CountAbout(rg, math.Inf(1), zonedParts)
+		}
+		return left, all, ok && err == nil
 	}
-	rg := rowio.Rows(t)
-	rg.MayHold = mayHold
-	n, err := s.e.CountAbout(rg, math.Inf(1), zonedParts)
-	return min(1, n/max(1, all)), err == nil
+	first, step, ok := bucketsOf(x, lo, points, zonedParts)
+	for b := first; ok && b < x.Buckets(); b += step {
+		rg := store.Partition(x.BucketPK(nil, b), keycodec.Span{Start: lo, End: hi})
+		n, err := s.e.CountAbout(rg, enoughEntries, 1)
+		rg.MayHold = mayHold
+		m, failed := s.e.CountAbout(rg, enoughEntries, 1)
+		if err != nil || failed != nil {
+			return 0, 0, false
+		}
+		left, all = left+m, all+n
+	}
+	return left, all, ok
+}
+
+// bucketsOf returns the bucket of a range, or the first one of about so many that stand for all,
+// and how far the next one is: hashes spread entries evenly.
+func bucketsOf(x *schema.Index, lo []byte, points, parts int) (first, step int, ok bool) {
+	if x.Buckets() > 1 && x.Sharded() && points >= max(1, x.ShardColumns) {
+		bucket, err := x.BucketOf(lo)
+		return bucket, x.Buckets(), err == nil
+	}
+	return 0, max(1, x.Buckets()/parts), true
 }

@@ -3,6 +3,7 @@ package table_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
@@ -146,5 +147,47 @@ func TestZonesOfStaleEntries(t *testing.T) {
 	}
 	if got := texts(t, rows); !slices.Equal(got, []string{"5, 'open', 20, 'x0'"}) {
 		t.Errorf("found %q", got)
+	}
+}
+
+// TestZonesOfEntriesAreCounted has two indexes to choose from: a tenth of the entries of a source,
+// and all of a status but those that zones leave out, which are none without files.
+//
+// Promise (plans): The blocks that conditions leave of the entries of an index are counted when a
+// query is planned, as those of rows are.
+func TestZonesOfEntriesAreCounted(t *testing.T) {
+	const n = 30_000
+	for _, sharded := range []string{"", `,"shard":"mix64:4"`} {
+		db := openOn(t, engine.Options{}, nil)
+		tab := create(t, db, `{"name":"t","columns":[{"name":"id","type":"int64"},
+		 {"name":"status","type":"int64"},{"name":"source","type":"int64"},
+		 {"name":"at","type":"int64"}],"primary_key":["id"],
+		 "indexes":[{"name":"by_status","columns":["status"],"include":["at"]`+sharded+`},
+		 {"name":"by_source","columns":["source"]}]}`)
+		_, err := tab.InsertMany(ctx, func(yield func([]expr.Value) bool) {
+			for i := range int64(n) {
+				row := []expr.Value{expr.Int(i), expr.Int(i % 3), expr.Int(i % 10), expr.Int(i)}
+				if !yield(row) {
+					return
+				}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at, want := range []string{"by_source", "by_status"} {
+			if at == 1 {
+				if err := local.Engine(db).Compact(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			late := expr.Const{Value: expr.Int(int64(n - 90 - at))} // another plan
+			sel := from(tab, expr.And{Terms: []expr.Expr{eq(col(tab, "status"), 1),
+				eq(col(tab, "source"), 7), expr.Cmp{Op: expr.Ge, L: col(tab, "at"), R: late}}})
+			x := explain(t, db, sel)
+			if !strings.Contains(x, "index: "+want) {
+				t.Errorf("%s: not by %s:\n%s", sharded, want, x)
+			}
+		}
 	}
 }

@@ -113,6 +113,13 @@ func TestPlansOfSeveralLists(t *testing.T) {
 	if _, err := w.db.Analyze(t.Context(), "orders", sampled); err != nil {
 		t.Fatal(err)
 	}
+	// Two of the values that are counted, one of seven, are of the region, and no other ones.
+	some := []int{29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 72}
+	for i := range 389 {
+		some = append(some, 73+4*i)
+	}
+	want("SELECT note FROM orders WHERE cust IN (?) AND region = 32 ORDER BY cust LIMIT 60",
+		"spans: region = 32 | filter: cust IN", some)
 	const risky = "SELECT note FROM orders WHERE status = ? ORDER BY cust LIMIT 1"
 	want(risky, "index: by_cust", "open")
 	want(risky, "spans: status = 'none' | fetch rows | rows ~0.1", "none")
@@ -136,7 +143,30 @@ func TestPlansOfGuesses(t *testing.T) {
 	if e, read := run(days); read > 8_000 {
 		t.Errorf("%s without statistics reads %.0f\n%s", days, read, e)
 	}
+	// Another plan would look into every stripe, or knows no more of where the rows are.
+	sooner := func(known string) {
+		for _, text := range []string{
+			"SELECT note FROM orders WHERE id < 4 ORDER BY created LIMIT 1",
+			"SELECT max(created) FROM orders WHERE id >= 19998",
+		} {
+			if e, read := run(text); read > 1_000 {
+				t.Errorf("%s %s reads %.0f\n%s", text, known, read, e)
+			}
+		}
+	}
+	sooner("without statistics")
+	sample := &table.AnalyzeOptions{SampleRows: 2000}
+	if _, err := w.db.Analyze(t.Context(), "orders", sample); err != nil {
+		t.Fatal(err)
+	}
+	sooner("with those of a sample")
 	w.analyze()
+	// The rows of a customer are together in an index, codes are in as many buckets as there are.
+	const either = "SELECT note FROM orders WHERE code BETWEEN 35000 AND 35031 OR " +
+		"cust = 50 LIMIT 1"
+	if e, read := run(either); read > 600 {
+		t.Errorf("%s reads %.0f\n%s", either, read, e)
+	}
 	for _, late := range []string{
 		"SELECT DISTINCT region FROM orders WHERE created BETWEEN 120000 AND 190000",
 		"SELECT DISTINCT vip FROM orders WHERE created >= 110000",

@@ -66,11 +66,35 @@ func (z *ZoneTemplate) compile() {
 		}
 		key := Key{Fields: []keycodec.Field{c.Field(schema.KeyColumn{})}, Ordinals: []int{o},
 			Source: z.source}
-		t := Compile(key, z.pred)
+		t := Compile(key, z.about(o))
 		if t.nodes[t.root].mask&1 != 0 {
 			z.columns = append(z.columns, zoneTemplate{uint64(c.ID), key, t})
 		}
 	}
+}
+
+// about returns the terms of the predicate that a column is in: the others say nothing about it.
+func (z *ZoneTemplate) about(ordinal int) expr.Expr {
+	and, ok := z.pred.(expr.And)
+	if !ok {
+		return z.pred
+	}
+	var terms []expr.Expr
+	for _, t := range and.Terms {
+		found := false
+		expr.Walk(t, func(e expr.Expr) bool {
+			c, ok := e.(expr.Column)
+			found = found || ok && c.Source == z.source && c.Ordinal == ordinal
+			return !found
+		})
+		if found {
+			terms = append(terms, t)
+		}
+	}
+	if len(terms) == 1 {
+		return terms[0]
+	}
+	return expr.And{Terms: terms}
 }
 
 // Zones is a predicate on column zones. The zero Zones accepts all. Its memory is used again.

@@ -19,8 +19,10 @@ type Counter interface {
 	// lo on and below hi; a nil hi is no bound. All of them have the same values of so many
 	// first columns. ok is false if it is not known.
 	Range(t *schema.Table, x *schema.Index, lo, hi []byte, points int) (n float64, ok bool)
-	// Left returns the share of the rows that are in blocks with such zones, or in none.
-	Left(t *schema.Table, mayHold func(zone.Columns) bool) (share float64, ok bool)
+	// Left returns, in some partitions, how many of all rows of a table, or of the entries of a
+	// Range if x is not nil, are in blocks with such zones, or in none.
+	Left(t *schema.Table, x *schema.Index, lo, hi []byte, points int,
+		mayHold func(zone.Columns) bool) (left, all float64, ok bool)
 }
 
 // Live remembers what was counted for one query. Statistics say how values are distributed, and
@@ -143,22 +145,39 @@ func (e *Estimator) counted(x *schema.Index, lo, hi []byte, points int) (f float
 // leastFound stands for nothing: entries may come after they were counted.
 const leastFound = 0.1
 
-// Left returns the share of the rows that are read if blocks are tested for their zones: all of
-// them if that is not known.
-func (e *Estimator) Left(mayHold func(zone.Columns) bool) float64 {
-	if e.live != nil {
-		if share, ok := e.live.counter.Left(e.table, mayHold); ok {
-			return share
-		}
+// Left returns the share of all rows, or of the entries of an index in some spans, that are read if
+// blocks are tested for their zones: all of them if that is not known.
+func (e *Estimator) Left(x *schema.Index, in []spans.Span,
+	mayHold func(zone.Columns) bool) float64 {
+	if e.live == nil {
+		return 1
 	}
-	return 1
+	if x == nil {
+		in = []spans.Span{{}}
+	}
+	left, all := 0.0, 0.0
+	for _, s := range in {
+		l, n, ok := e.live.counter.Left(e.table, x, s.Lo, s.Hi, s.Points, mayHold)
+		if !ok {
+			return 1
+		}
+		left, all = left+l, all+n
+	}
+	return min(1, left/max(1, all))
 }
 
 // Counts reports whether it counts what is there.
 func (e *Estimator) Counts() bool { return e.live != nil }
 
-// Known reports whether there are statistics.
-func (e *Estimator) Known() bool { return e.stats != nil }
+// Vague reports whether nothing is known of where the rows are that satisfy terms: there are no
+// statistics, or fewer than one such row is expected in the sample that they are of.
+func (e *Estimator) Vague(terms []expr.Expr) bool {
+	if e.stats == nil {
+		return true
+	}
+	n := e.stats.Sampled
+	return n > 0 && float64(n)*e.Selectivity(terms) < 1
+}
 
 // Fresh reports whether there are statistics, and of about the rows that there are.
 func (e *Estimator) Fresh() bool { return e.stats != nil && e.rows == 0 }

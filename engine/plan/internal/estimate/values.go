@@ -164,7 +164,7 @@ func (e *Estimator) listAfter(x *schema.Index, i int, equals equalities, in expr
 	if !ok {
 		return 0, false
 	}
-	ordinal, sum, counted := keyColumn(e.table, x, i).Ordinal, 0.0, 0.0
+	ordinal, sum, counted, found := keyColumn(e.table, x, i).Ordinal, 0.0, 0.0, 0.0
 	step := 1 + (len(values)-1)/maxCountedItems
 	for at := step / 2; at < len(values); at += step {
 		key := slices.Clone(equals).with(ordinal, expr.Const{Value: values[at]})
@@ -173,9 +173,20 @@ func (e *Estimator) listAfter(x *schema.Index, i int, equals equalities, in expr
 			return 0, false
 		}
 		sum, counted = sum+share, counted+1
+		if share*e.Entries(x) >= 1 {
+			found++
+		}
 	}
-	return min(1, sum*float64(len(values))/max(1, counted)/all), true
+	f = min(1, sum*float64(len(values))/max(1, counted)/all)
+	if step > 1 { // few that were found say little about the others
+		f = (found*f + fewFound*e.list(in)) / (found + fewFound)
+	}
+	return f, true
 }
+
+// fewFound is how many of the values of a list that are counted among some entries have to be found
+// there to be believed as much as what the list finds among all.
+const fewFound = 4
 
 // items adds up the values of a list. Of a long one some are counted, and all others but the
 // frequent ones are taken to be like those on average.
