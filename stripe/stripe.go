@@ -113,6 +113,13 @@ func (s *Stripe) Acquire() *View {
 	}
 }
 
+// Bare reports whether there is nothing in the stripe at all: nothing for any snapshot that was
+// taken before. It is false of one that is closed.
+func (s *Stripe) Bare() bool {
+	v := s.view.Load()
+	return v != nil && len(v.Runs) == 0 && len(v.Frozen) == 0 && !v.Active.HasKeys()
+}
+
 // Put adds a version to the active memtable and returns by how many bytes the
 // memtable grew. Requires: Lock held, seq above all earlier ones of the stripe.
 func (s *Stripe) Put(e *base.Entry, hash uint64, horizon base.SeqNum) int64 {

@@ -199,7 +199,10 @@ func (it *Iteration) Read(s base.Span, reverse bool) {
 	default:
 		it.readMerged()
 		it.mergedBounds(&it.bounds, s, reverse, len(it.stripes))
-		for _, id := range it.stripes {
+		for i, id := range it.stripes {
+			if i+1 < len(it.stripes) && it.bare(id) {
+				continue
+			}
 			over := it.reader.overlay(id)
 			it.err = it.source.Add(&it.node.gen.stripes[id], &it.bounds, over)
 			if it.err != nil {
@@ -225,6 +228,11 @@ func (it *Iteration) walkStripe(s base.Span) {
 	it.openWalk(s)
 }
 
+// bare reports whether there is nothing to read in a stripe: of small tables, most have nothing.
+func (it *Iteration) bare(id uint8) bool {
+	return it.reader.overlay(id) == nil && it.node.gen.stripes[id].Bare()
+}
+
 // openWalk opens a span of the stripe that is walked. Why its rows are read in large batches from
 // the start, without a limit: all of them are wanted.
 func (it *Iteration) openWalk(s base.Span) {
@@ -247,6 +255,9 @@ func (it *Iteration) advance() bool {
 	case it.share != nil:
 		return it.walkNext()
 	case len(it.stripes) > 0:
+		for len(it.stripes) > 1 && it.bare(it.stripes[0]) {
+			it.stripes = it.stripes[1:]
+		}
 		it.walkStripe(it.span)
 		return it.err == nil
 	}
