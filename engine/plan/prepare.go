@@ -35,6 +35,8 @@ type Options struct {
 	// index. They are those of one scope.
 	listRows map[int]float64
 	live     *estimate.Live
+	// empty are the subqueries that have no value, by their parameters: the plan is for that only.
+	empty []int
 	// share, if not 0, is what a bound that is not known leaves of the rows.
 	share float64
 	// first are the semi joins whose right sides are read first, as bits in their order.

@@ -1,9 +1,13 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
+	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
 // bucketColumns is how many first columns decide where an entry or row lies.
@@ -138,7 +142,11 @@ func (p *path) reach(e *estimate.Estimator, cost float64) {
 			break
 		}
 	}
-	if at == len(p.key.Ordinals) || restricts(p.pred, p.rel.source, p.key.Ordinals[at]) {
+	if at == len(p.key.Ordinals) {
+		return
+	}
+	if restricts(p.pred, p.rel.source, p.key.Ordinals[at]) {
+		p.lead(e, at, cost)
 		return
 	}
 	before, within := e.Reach(p.key.Ordinals[at], p.reverse != p.key.Fields[at].Desc, p.pred)
@@ -156,6 +164,51 @@ func (p *path) reach(e *estimate.Estimator, cost float64) {
 	}
 	p.estimate.Startup += cost * before
 	p.estimate.Tail = cost * (1 - before - within)
+}
+
+// lead finds a term of an OR that is true of the beginning of the order, which column at of the key
+// makes: its rows come together at first.
+func (p *path) lead(e *estimate.Estimator, at int, cost float64) {
+	f := &p.key.Fields[at]
+	if f.Nullable {
+		return
+	}
+	for i, t := range p.pred {
+		or, ok := t.(expr.Or)
+		if !ok {
+			continue
+		}
+		rest := 1.0
+		for _, branch := range or.Terms {
+			terms := conjunct.Split(nil, branch)
+			if !begins(terms, p.key.Ordinals[at], p.reverse != f.Desc) {
+				continue
+			}
+			if rest == 1 && len(p.pred) > 1 {
+				rest = e.Selectivity(slices.Concat(p.pred[:i], p.pred[i+1:]))
+			}
+			share := e.Selectivity(terms)
+			if lead := min(1, e.Rows()*share*rest/max(p.rows, 1e-9)); lead > p.estimate.Lead {
+				p.estimate.Lead = lead
+				p.estimate.LeadCost = cost * min(1, share/max(p.scan.Fraction, 1e-9))
+			}
+		}
+	}
+}
+
+// begins reports whether terms bound a column on that side alone that is read last.
+func begins(terms []expr.Expr, ordinal int, reverse bool) bool {
+	return !slices.ContainsFunc(terms, func(t expr.Expr) bool {
+		c, ok := t.(expr.Cmp)
+		column, also := c.L.(expr.Column)
+		if !ok || !also || column.Ordinal != ordinal || !spans.IsConstant(c.R) {
+			return true
+		}
+		if reverse {
+			return c.Op != expr.Gt && c.Op != expr.Ge
+		}
+		return c.Op != expr.Lt && c.Op != expr.Le
+	})
 }
 
 // entryTerms returns those of the terms that are decided before the row is fetched.

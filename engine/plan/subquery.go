@@ -234,6 +234,9 @@ func (q *query) asParams(e expr.Expr) (expr.Expr, error) {
 	}
 	return expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
 		if in, ok := x.(expr.In); ok {
+			if q.scope.isEmpty(in.List) {
+				return expr.In{X: in.X, Not: in.Not}, nil
+			}
 			return q.collated(in)
 		}
 		sub, ok := x.(expr.Subquery)
@@ -256,6 +259,15 @@ func (q *query) asParams(e expr.Expr) (expr.Expr, error) {
 		}
 		return expr.Param{Index: s.param, Name: s.String()}, nil
 	})
+}
+
+// isEmpty reports whether a list is a subquery that has no values.
+func (sc *scope) isEmpty(list []expr.Expr) bool {
+	if len(list) != 1 {
+		return false
+	}
+	p, ok := spans.IsList(list[0])
+	return ok && slices.Contains(sc.opt.empty, p.Index)
 }
 
 // rowIn makes of (a, b) IN (SELECT …) a subquery for one value: the greatest of what comparisons

@@ -138,12 +138,14 @@ func (v *variants) planFor(p *Prepared, values []expr.Value) *Prepared {
 	if len(values) == p.q.scope.params { // what subqueries return is not among them
 		opt.first = 0
 	}
+	opt.empty = emptyLists(values, p.q.scope.params)
 	opt.Values = make([]expr.Value, len(values))
 	for i, value := range values {
 		opt.Values[i] = value.Clone()
 	}
 	fitting, err := prepare(v.sel, opt)
-	if err != nil {
+	resolved := len(values) > p.q.scope.params // of the subqueries of p, in their order
+	if err != nil || resolved && fitting.q.scope.opt.first != p.q.scope.opt.first {
 		return p
 	}
 	if fitting.resolver = v; fitting.q.scope.opt.first != v.opt.first {
@@ -166,7 +168,11 @@ func (p *Prepared) fitResolved(values []expr.Value) *Prepared {
 		return p
 	}
 	var room [16 + maxWatched]byte
-	key := string(v.appendClass(room[:0], values, 0, false))
+	classed := v.appendClass(room[:0], values, 0, false)
+	for _, i := range emptyLists(values, p.q.scope.params) {
+		classed = binary.AppendUvarint(classed, uint64(i))
+	}
+	key := string(classed)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if fitting := v.resolved[key]; fitting != nil {
@@ -178,6 +184,16 @@ func (p *Prepared) fitResolved(values []expr.Value) *Prepared {
 	fitting := v.planFor(p, values)
 	v.resolved[key] = fitting
 	return fitting
+}
+
+// emptyLists returns which values, from that one on, are lists without any.
+func emptyLists(values []expr.Value, from int) (at []int) {
+	for i := from; i < len(values); i++ {
+		if values[i].Kind() == expr.KindList && values[i].Len() == 0 {
+			at = append(at, i)
+		}
+	}
+	return at
 }
 
 // hasResolved reports whether terms have the value of a subquery: those are the parameters after
@@ -207,7 +223,7 @@ func (p *Prepared) watch(sel *Select) *variants {
 // newVariants returns the variants of a query whatever it was planned for.
 func (p *Prepared) newVariants(sel *Select) *variants {
 	v := &variants{sel: sel, opt: p.q.scope.opt, ranges: true}
-	v.opt.Values = nil
+	v.opt.Values, v.opt.empty = nil, nil
 	v.watchQuery(p)
 	if len(v.watched) == 0 {
 		return nil

@@ -50,7 +50,13 @@ func TestPlansKnowWhatIsThere(t *testing.T) {
 				t.Errorf("%s: %s %v: not %q\n%s", name, c.where, c.args, c.want, e)
 			}
 		}
-		// The list is known after its subquery has run: many values, and few.
+		// The list is known after its subquery has run: none, many values, and few.
+		late := "SELECT note FROM orders WHERE created >= 190000 OR cust IN (SELECT p.cust FROM " +
+			"people p WHERE p.grade = 7) ORDER BY created LIMIT 10"
+		if e := w.explain("EXPLAIN ANALYZE ", late, nil); !strings.Contains(e.String(),
+			"spans: created >= 190000 | order") {
+			t.Errorf("%s: not from 190000 on\n%s", name, e)
+		}
 		for least, want := range map[string]string{"3": "FULL SCAN orders", "1990": "by_cust"} {
 			e := w.explain("EXPLAIN ANALYZE ", "SELECT note FROM orders WHERE vip = 7 OR cust IN "+
 				"(SELECT p.cust FROM people p WHERE p.cust + 0 BETWEEN "+least+" AND 1999)", nil)
@@ -161,12 +167,6 @@ func TestPlansOfGuesses(t *testing.T) {
 	}
 	sooner("with those of a sample")
 	w.analyze()
-	// The rows of a customer are together in an index, codes are in as many buckets as there are.
-	const either = "SELECT note FROM orders WHERE code BETWEEN 35000 AND 35031 OR " +
-		"cust = 50 LIMIT 1"
-	if e, read := run(either); read > 600 {
-		t.Errorf("%s reads %.0f\n%s", either, read, e)
-	}
 	for _, late := range []string{
 		"SELECT DISTINCT region FROM orders WHERE created BETWEEN 120000 AND 190000",
 		"SELECT DISTINCT vip FROM orders WHERE created >= 110000",
@@ -200,6 +200,69 @@ func TestPlansOfGuesses(t *testing.T) {
 		}
 		if !strings.HasPrefix(e.String(), first) {
 			t.Errorf("%s: first not %s\n%s", text, first, e)
+		}
+	}
+}
+
+// TestPlansOfFirstRows has terms of an OR whose rows are all together, at the end or in an index.
+func TestPlansOfFirstRows(t *testing.T) {
+	w := newWorld(t, smallRows, false)
+	w.load(1, 0, smallRows)
+	w.analyze()
+	run := func(text string) (*plan.Explanation, float64) {
+		t.Helper()
+		e := w.explain("EXPLAIN ANALYZE ", text, nil)
+		return e, w.readBy(e)
+	}
+	// The last rows are those that are wanted first.
+	const last = "SELECT note FROM orders WHERE cust = 10 OR created >= 199218 OR created " +
+		"BETWEEN 127305 AND 127403 ORDER BY created DESC LIMIT 10"
+	if e, read := run(last); read > 600 {
+		t.Errorf("%s reads %.0f\n%s", last, read, e)
+	}
+	// The rows of a customer are together in an index, codes are in as many buckets as there are.
+	const either = "SELECT note FROM orders WHERE code BETWEEN 35000 AND 35031 OR " +
+		"cust = 50 LIMIT 1"
+	if e, read := run(either); read > 1_000 {
+		t.Errorf("%s reads %.0f\n%s", either, read, e)
+	}
+}
+
+// TestPlansOfSubqueriesThatHaveRun plans a query again when the values of a subquery are known:
+// they would make it worth it to read another one first, whose values have no place in what was
+// run. Another list has no values at one time, and one at the next.
+func TestPlansOfSubqueriesThatHaveRun(t *testing.T) {
+	w := newWorld(t, smallRows, false)
+	w.load(1, 0, smallRows)
+	count := func(text string, args ...any) (n string) {
+		t.Helper()
+		rows, err := w.session.Query(t.Context(), text, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for row, err := range rows.All() {
+			if err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			n = row[0].String()
+		}
+		return n
+	}
+	got := count("SELECT count(*) FROM orders WHERE (created >= 199900 OR amount IN " +
+		"(SELECT p.cust FROM people p WHERE p.cust < 100)) AND cust IN " +
+		"(SELECT p.cust FROM people p WHERE p.region = 3)")
+	want := count("SELECT count(*) FROM orders WHERE (created >= 199900 OR amount < 100) AND " +
+		"cust % 40 = 3 AND cust < 2000")
+	if got != want {
+		t.Errorf("%s rows, want %s", got, want)
+	}
+	for _, grade := range []int{7, 1, 7, 1} {
+		got := count("SELECT count(*) FROM orders WHERE created >= 190000 OR cust IN "+
+			"(SELECT p.cust FROM people p WHERE p.grade = ?)", grade)
+		want := count("SELECT count(*) FROM orders WHERE created >= 190000 OR ? = 1 AND "+
+			"cust % 200 = 0 AND cust < 2000", grade)
+		if got != want {
+			t.Errorf("grade %d: %s rows, want %s", grade, got, want)
 		}
 	}
 }
