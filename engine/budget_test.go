@@ -1,8 +1,11 @@
 package engine_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -201,4 +204,51 @@ func TestOpenSnapshotHoldsNothingUp(t *testing.T) {
 		t.Errorf("%d records after Close and Compact", m.Total.Records)
 	}
 	mustClose(t, db)
+}
+
+// Goal: the live heap of a database with many small runs stays within what Memory gives it. Method:
+// a load, lookups that fill the cache, and merges; the heap is measured after a collection.
+//
+// Promise (manners): What a database keeps in memory while it is loaded, read and merged is a
+// quarter of Options.Memory. Also `TestOwedBytes` in `internal/cache`, `TestChunkSizes` in
+// `memtable`, `TestMergesKeepLittleInMemory` in `sst`.
+func TestMemoryBoundsTheHeap(t *testing.T) {
+	testutil.SlowUnderRace(t, "measures memory")
+	live := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := live()
+	const memory, items = 64 << 20, 25_000
+	db, err := engine.Open(filepath.Join(t.TempDir(), "db"),
+		&engine.Options{Memory: memory, Durability: engine.Process})
+	ok(t, err)
+	defer mustClose(t, db)
+	rng, value := rand.New(rand.NewPCG(1, 2)), make([]byte, 1<<10)
+	key := func(i int) engine.Key { return pk(fmt.Sprint(i)) }
+	check := func(what string) {
+		t.Helper()
+		if n := live() - before; n > memory/4 {
+			t.Errorf("%s: %d bytes are in use", what, n)
+		}
+	}
+	for i := range items {
+		for j := 0; j < len(value); j += 8 {
+			binary.LittleEndian.PutUint64(value[j:], rng.Uint64())
+		}
+		ok(t, db.Put(key(i), value))
+		if i%5000 == 0 {
+			check("load")
+		}
+	}
+	for i := range items {
+		if has, err := db.Has(key(i)); !has || err != nil {
+			t.Fatal(has, err)
+		}
+	}
+	check("lookups")
+	ok(t, db.Compact(ctx))
+	check("merges")
 }
