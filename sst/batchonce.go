@@ -159,7 +159,7 @@ func (b *Batch) take(
 		e.value = nil
 	default:
 		var err error
-		if e.value, err = f.r.Value(e.value); err != nil {
+		if e.value, err = f.r.CachedValue(e.value); err != nil {
 			return err
 		}
 	}

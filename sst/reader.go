@@ -43,6 +43,11 @@ type Reader struct {
 
 	tail cache.Slot[*tail]
 	mu   sync.Mutex // serialises loading tail
+
+	// Of a value file: the places of its values in the cache, by a hash of their offsets, and how
+	// many bytes of it are referred to.
+	kept      cache.Slot[[]cache.Slot[keptValue]]
+	usedBytes uint64
 }
 
 // tail is what the end of the file says, and the places for all other blocks.
@@ -79,11 +84,13 @@ func NewReader(o ReaderOptions) *Reader {
 		id:    newFileID(o.DBID, o.Meta.Num),
 		stats: stats,
 		file:  files.Handle(path),
+		group: blocks.NewGroup(readerBytes),
 	}
 	for _, u := range r.meta.Values {
-		r.values = append(r.values, r.valueFile(o.Dir, u.Num, u.FileBytes, files))
+		v := r.valueFile(o.Dir, u.Num, u.FileBytes, files)
+		v.group, v.usedBytes = blocks.NewGroup(readerBytes), u.Bytes
+		r.values = append(r.values, v)
 	}
-	r.group = blocks.NewGroup(readerBytes * int64(1+len(r.values)))
 	return r
 }
 
@@ -97,6 +104,7 @@ func (r *Reader) Close() error {
 	r.group.Drop()
 	err := r.file.Close()
 	for _, v := range r.values {
+		v.group.Drop()
 		err = errors.Join(err, v.file.Close())
 	}
 	return err
@@ -117,7 +125,7 @@ func (r *Reader) mayCover(key []byte, snap base.SeqNum) bool {
 func (r *Reader) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bool, error) {
 	found, err := r.Find(key, hash, snap, e)
 	if found && e.Large {
-		e.Value, err = r.Value(e.Value)
+		e.Value, err = r.CachedValue(e.Value)
 		e.Large = false
 	}
 	return found && err == nil, err

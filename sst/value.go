@@ -165,19 +165,68 @@ func (r *Reader) valueFile(
 
 // Value returns the value that a reference in the file leads to, in new memory.
 func (r *Reader) Value(ref []byte) ([]byte, error) {
+	v, f, err := r.follow(ref)
+	if err != nil {
+		return nil, err
+	}
+	return f.readBlock(v.h, MaxValueBytes, "value")
+}
+
+// CachedValue is Value through the cache, for lookups. The value must not be changed. Why scans and
+// merges do without: they would push out of the cache what lookups ask for.
+func (r *Reader) CachedValue(ref []byte) ([]byte, error) {
+	v, f, err := r.follow(ref)
+	if err != nil {
+		return nil, err
+	}
+	slot := f.valueSlot(v.h.off)
+	if k := slot.Get(); k != nil && k.h == v.h {
+		return k.data, nil
+	}
+	data, err := f.readBlock(v.h, MaxValueBytes, "value")
+	if err == nil {
+		cache.Replace(f.group, slot, keptValue{v.h, data}, int64(cap(data)), dataWeight)
+	}
+	return data, err
+}
+
+// keptValue is a large value in the cache.
+type keptValue struct {
+	h    blockHandle
+	data []byte
+}
+
+// bytesPerSlot is how many bytes of a value file have one place in the cache. Of values that would
+// share one, the last has it. Why no exact index: it would be one more thing to build and to keep
+// for each file, and values of this size lie in places of their own mostly.
+const bytesPerSlot = 2 << 10
+
+// valueSlot returns the place in the cache of the value at off. Its file's places are a value of
+// the cache themselves.
+func (r *Reader) valueSlot(off uint64) *cache.Slot[keptValue] {
+	p := r.kept.Get()
+	if p == nil {
+		slots := make([]cache.Slot[keptValue], 8+r.usedBytes/bytesPerSlot)
+		p = cache.InsertRoot(r.group, &r.kept, slots, 8*int64(len(slots)), metaWeight)
+	}
+	return &(*p)[off*0x9e3779b97f4a7c15>>32%uint64(len(*p))]
+}
+
+// follow returns what a reference means, and the reader of the file that it leads to.
+func (r *Reader) follow(ref []byte) (v valueRef, f *Reader, err error) {
 	v, ok := decodeRef(ref)
 	if !ok {
-		return nil, corrupt.New(r.path, -1, "reference to a value", "a whole one",
+		return v, nil, corrupt.New(r.path, -1, "reference to a value", "a whole one",
 			fmt.Sprintf("%x", ref))
 	}
 	i, ok := slices.BinarySearchFunc(r.values, v.num, func(f *Reader, num base.FileNum) int {
 		return int(f.meta.Num) - int(num)
 	})
 	if !ok {
-		return nil, corrupt.New(r.path, -1, "reference to a value", "a file that is known",
+		return v, nil, corrupt.New(r.path, -1, "reference to a value", "a file that is known",
 			base.ValueName(r.meta.Stripe, v.num))
 	}
-	return r.values[i].readBlock(v.h, MaxValueBytes, "value")
+	return v, r.values[i], nil
 }
 
 // verifyValueHeader checks the beginning of a value file.

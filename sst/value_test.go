@@ -9,11 +9,15 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/sst"
 )
 
@@ -97,6 +101,62 @@ func TestLargeValuesAreRead(t *testing.T) {
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Lookups find large values in the cache, never those of others in the same place, and nothing stays
+// in it when the file is closed.
+//
+// Promise (reads and writes): Large values that are looked up are in the cache, within its budget.
+func TestLargeValuesInTheCache(t *testing.T) {
+	rng := testutil.Rand(t)
+	var values [][]byte
+	for range 100 {
+		v := make([]byte, 4<<10)
+		for i := range v {
+			v[i] = byte(rng.Uint32())
+		}
+		values = append(values, v)
+	}
+	reads := 0
+	fs := vfstest.NewFault(vfs.NewMem(), func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpReadAt && strings.HasSuffix(op.Name, ".val") {
+			reads++
+		}
+		return nil
+	})
+	o := readerOptions(fs, valueFile(t, fs, sst.None, values...))
+	o.Cache = cache.New(200 << 10)
+	r := sst.NewReader(o)
+	get := func(i int) {
+		key := fmt.Appendf(nil, "u1\x00\x00%03d", i)
+		var e base.Entry
+		found, err := r.Get(key, base.Hash(key, testSeed), base.MaxSeqNum, &e)
+		if err != nil || !found || !bytes.Equal(e.Value, values[i]) {
+			t.Fatalf("value %d: %v, %v", i, found, err)
+		}
+	}
+	for range 50 {
+		get(0)
+	}
+	if reads != 1 {
+		t.Errorf("one value was read %d times", reads)
+	}
+	reads = 0
+	for range 1000 {
+		get(rng.IntN(20)) // they fit
+	}
+	if reads > 300 {
+		t.Errorf("20 values were read %d times", reads)
+	}
+	for range 1000 {
+		get(rng.IntN(len(values)))
+		if m := o.Cache.Metrics(); m.UsedBytes > m.BudgetBytes {
+			t.Fatalf("%+v", m)
+		}
+	}
+	if err := r.Close(); err != nil || o.Cache.Metrics().UsedBytes != 0 {
+		t.Errorf("%v, %+v", err, o.Cache.Metrics())
 	}
 }
 

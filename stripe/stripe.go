@@ -273,7 +273,7 @@ func (f *File) resolve(values bool, e *base.Entry) (err error) {
 	ref := e.Value
 	e.Value, e.Large = nil, false
 	if values {
-		e.Value, err = f.Reader.Value(ref)
+		e.Value, err = f.Reader.CachedValue(ref)
 	}
 	return err
 }

@@ -86,6 +86,27 @@ func TestOwedBytes(t *testing.T) {
 	}
 }
 
+// TestReplace: a value takes the place of another, whose bytes are given back.
+func TestReplace(t *testing.T) {
+	c := cache.New(10_000)
+	g := c.NewGroup(0)
+	var s cache.Slot[block]
+	for _, n := range []int{3000, 5000, 4000} {
+		cache.Replace(g, &s, newBlock(n), int64(n), 1)
+		if b := s.Get(); b == nil || len(b.data) != n {
+			t.Errorf("%d bytes are not there", n)
+		}
+		if m := c.Metrics(); m.Entries != 1 || m.UsedBytes > int64(n)+200 {
+			t.Errorf("%d bytes: %+v", n, m)
+		}
+	}
+	g.Drop()
+	cache.Replace(g, &s, newBlock(1), 1, 1)
+	if m := c.Metrics(); s.Get() != nil || m.UsedBytes != 0 {
+		t.Errorf("after Drop: %+v", m)
+	}
+}
+
 // TestRoot: what a root has the slots of goes with it, and nothing else; what is put there later
 // goes with the next one.
 func TestRoot(t *testing.T) {

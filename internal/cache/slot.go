@@ -58,6 +58,16 @@ func Insert[T any](g *Group, s *Slot[T], v T, bytes int64, weight int) *T {
 	return insert(g, s, &item[T]{value: v}, bytes, weight)
 }
 
+// Replace is Insert of a value that takes the place of what is in the slot.
+func Replace[T any](g *Group, s *Slot[T], v T, bytes int64, weight int) *T {
+	g.cache.mu.Lock()
+	if it := s.p.Load(); it != nil && it.place >= 0 {
+		g.cache.removeLocked(&it.node)
+	}
+	g.cache.mu.Unlock()
+	return Insert(g, s, v, bytes, weight)
+}
+
 // InsertRoot is Insert of the value that has the slots of the group's other values: when it is
 // evicted, so are they. It counts as hit at once, since its user is about to fill them.
 //
