@@ -97,9 +97,9 @@ type Options struct {
 
 	// Memory is how much memory the database may make the process take, with the garbage that Go's
 	// collector leaves at GOGC=100, and without files in the cache of the system: at least 64 MiB.
-	// It sets MemtableBytes, CacheBytes, MaxOpenFiles, CompactionWorkers, and what a query of
-	// tables may keep, if they are 0. Several scans and queries at a time take more. 0 means the
-	// defaults of these, about 1.2 GiB in all.
+	// It sets MemtableBytes, CacheBytes, FileBytes, MaxOpenFiles, CompactionWorkers, and what a
+	// query of tables may keep, if they are 0. Several scans and queries at a time take more. 0
+	// means the defaults of these, about 1.2 GiB in all.
 	Memory int64
 	// MemtableBytes is the memory budget of all write buffers together, 64 MiB by
 	// default, at least 1 MiB. Writers are slowed when flushes are late; memory
@@ -208,6 +208,7 @@ func (o *Options) shareMemory() {
 	}
 	fill(&o.MemtableBytes, o.live()/6)
 	fill(&o.CacheBytes, o.live()/2)
+	fill(&o.FileBytes, min(o.live()/3, 64<<20))         // the cache is for many indexes
 	fill(&o.MaxOpenFiles, int(min(o.Memory>>17, 4096))) // 2 KiB each, most in the kernel
 	fill(&o.CompactionWorkers, int(max(1, min(o.Memory>>28, int64(runtime.GOMAXPROCS(0)/2)))))
 }

@@ -104,8 +104,8 @@ func TestLargeValuesAreRead(t *testing.T) {
 	}
 }
 
-// Lookups find large values in the cache, never those of others in the same place, and nothing stays
-// in it when the file is closed.
+// Lookups find large values in the cache, never those of others in the same place, and nothing
+// stays in it when the file is closed.
 //
 // Promise (reads and writes): Large values that are looked up are in the cache, within its budget.
 func TestLargeValuesInTheCache(t *testing.T) {
