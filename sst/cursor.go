@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/zonemap"
 )
 
 // Cursor moves over the entries of a file that are visible at a sequence number. It
@@ -36,6 +37,7 @@ type Cursor struct {
 
 	pruner Pruner // nil: every block is read
 	bounds []byte // memory of the keys that it is asked about
+	zone   zonemap.Map
 
 	// Of entries that are read together: the span that they end with, if it is known.
 	span  *rankedSpan

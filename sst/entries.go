@@ -19,6 +19,7 @@ type Entries struct {
 	places []base.Place // of the values in b
 	first  int          // the entry of places[0]
 	bytes  int          // of what is not shared of the keys, and of the values
+	common int          // bytes that the keys have in common after what the block shares
 }
 
 // maxEntries bounds how many entries there are together.
@@ -42,15 +43,31 @@ func (x *Entries) KeyBytes(i int) int {
 // Bytes returns the length of all keys and values.
 func (x *Entries) Bytes() int { return x.bytes + x.b.shared*len(x.places) }
 
-// AppendKey appends the key of entry i to dst.
-func (x *Entries) AppendKey(dst []byte, i int) []byte {
+// AppendPrefix appends what all keys begin with: since they are in order, what the first and the
+// last have in common.
+func (x *Entries) AppendPrefix(dst []byte) []byte {
+	x.common = 0
+	first, last := x.suffix(0), x.suffix(len(x.places)-1)
+	for x.common < min(len(first), len(last)) && first[x.common] == last[x.common] {
+		x.common++
+	}
+	return append(append(dst, x.b.prefix()...), first[:x.common]...)
+}
+
+// Suffix returns what follows the prefix in the key of entry i. Requires: AppendPrefix was called.
+func (x *Entries) Suffix(i int) []byte {
+	s := x.suffix(i)
+	return s[min(len(s), x.common):]
+}
+
+// suffix returns what is not shared in the block of the key of entry i.
+func (x *Entries) suffix(i int) []byte {
 	b := x.b
-	dst = append(dst, b.prefix()...)
 	if at := b.offset(x.first + i); b.data[at] < 0x80 {
-		return append(dst, b.data[at+1:at+1+uint32(b.data[at])]...)
+		return b.data[at+1 : at+1+uint32(b.data[at])]
 	}
 	suffix, _, _ := b.suffix(x.first + i)
-	return append(dst, suffix...)
+	return suffix
 }
 
 // Seq returns the sequence number of entry i.

@@ -1,67 +1,10 @@
 package sst
 
-import (
-	"bytes"
-	"slices"
-	"sync/atomic"
+import "slices"
 
-	"github.com/kstonedb/kstone/internal/base"
-)
-
-// knownSpans are the ranks of the ends of some spans of keys, which never change. Why: the rows of
-// a table are such a span of each file, and a table that was counted or scanned is counted or
-// scanned again. To search both ends takes as long as to read ten rows. A span is kept when it is
-// met again, so that ranges which differ each time leave nothing.
-type knownSpans struct {
-	spans [maxKnownSpans]atomic.Pointer[rankedSpan]
-	seen  [maxKnownSpans]atomic.Uint64 // hashes of spans that were met
-}
-
-// rankedSpan is the keys of [lo, hi), where nil hi is no bound, and how many entries come before
-// each of its ends.
-type rankedSpan struct {
-	lo, hi   []byte
-	from, to int64
-}
-
-const (
-	maxKnownSpans = 4
-	// maxKnownBytes bounds the keys of a span that is kept.
-	maxKnownBytes = 128
-)
-
-// find returns a span, nil if it is not known.
-func (k *knownSpans) find(lo, hi []byte) *rankedSpan {
-	for i := range k.spans {
-		s := k.spans[i].Load()
-		if s == nil {
-			break
-		}
-		if bytes.Equal(s.lo, lo) && bytes.Equal(s.hi, hi) && (s.hi == nil) == (hi == nil) {
-			return s
-		}
-	}
-	return nil
-}
-
-// met takes note of the ranks of a span that is not known.
-func (k *knownSpans) met(lo, hi []byte, from, to int64) {
-	if len(lo)+len(hi) > maxKnownBytes {
-		return
-	}
-	h := base.Hash(lo, base.Hash(hi, 1))
-	at := &k.seen[h%maxKnownSpans]
-	if at.Swap(h) != h {
-		return
-	}
-	s := &rankedSpan{bytes.Clone(lo), bytes.Clone(hi), from, to}
-	for i := range k.spans {
-		if k.spans[i].CompareAndSwap(nil, s) {
-			return
-		}
-	}
-	k.spans[h%maxKnownSpans].Store(s)
-}
+// rankedSpan is how many entries come before each end of a span of keys. Why they are kept: to
+// search both ends takes as long as to read ten rows.
+type rankedSpan struct{ from, to int64 }
 
 // seekSpan is seek of lo, forward. The cursor ends before hi.
 func (c *Cursor) seekSpan(lo, hi []byte) bool {
@@ -72,7 +15,7 @@ func (c *Cursor) seekSpan(lo, hi []byte) bool {
 	if !c.start() {
 		return false
 	}
-	s := c.t.known.find(lo, hi)
+	s := c.t.known.Find(lo, hi)
 	var ranks []uint32
 	if s != nil {
 		ranks = c.t.entriesBefore(c.x)
@@ -127,9 +70,11 @@ func (c *Cursor) endOf(hi []byte) int {
 	}
 	last := c.block+1 == c.x.n
 	if c.met.some && (end < b.n || last) && (c.pruner == nil || end > 0) {
-		if ranks := c.t.entriesBefore(c.x); ranks != nil {
-			c.t.known.met(c.met.lo, hi, int64(ranks[c.met.block])+int64(c.met.pos),
-				int64(ranks[c.block])+int64(end))
+		if c.t.known.Meet(c.met.lo, hi) {
+			if ranks := c.t.entriesBefore(c.x); ranks != nil {
+				c.t.known.Keep(c.met.lo, hi, rankedSpan{int64(ranks[c.met.block]) +
+					int64(c.met.pos), int64(ranks[c.block]) + int64(end)})
+			}
 		}
 		c.met.some = false
 	}

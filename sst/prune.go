@@ -49,13 +49,14 @@ type Pruner interface {
 	Count(read, skipped int)
 }
 
-// Prune makes the cursor leave out blocks, see Pruner. Call it after InitCursor.
+// Prune makes the cursor leave out blocks, see Pruner. Call it after InitCursor, for a file that is
+// wanted as a whole: its only block is not tested again.
 func (c *Cursor) Prune(p Pruner) { c.pruner = p }
 
 // keptFrom returns the first block from i on, in the direction, that is not pruned: x.n or -1 if
 // there is none.
 func (c *Cursor) keptFrom(i int, reverse bool) int {
-	if c.pruner == nil {
+	if c.pruner == nil || c.x.n == 1 {
 		return i
 	}
 	step := 1
@@ -75,13 +76,15 @@ func (c *Cursor) keptFrom(i int, reverse bool) int {
 
 // pruned reports whether block i can be left out.
 func (c *Cursor) pruned(i int) bool {
-	z, collected, err := c.x.zone(i)
-	if err != nil {
+	z := &c.zone
+	var collected []byte
+	var err error
+	if *z, collected, err = c.x.zone(i); err != nil {
 		return false
 	}
 	first, last := z.First, z.Last
 	z.First, z.Last = nil, nil
-	if !c.pruner.Unwanted(&z, c.t.props.columnsOf(collected)) {
+	if !c.pruner.Unwanted(z, c.t.props.columnsOf(collected)) {
 		return false
 	}
 	if i+1 < c.x.n {

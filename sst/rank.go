@@ -23,7 +23,7 @@ func (r *Reader) Ranks(lo, hi []byte, snap base.SeqNum) (from, to int64, ok bool
 	if to = int64(ranks[x.n]); uint64(to) != m.Entries {
 		return 0, 0, false, nil
 	}
-	if k := t.known.find(lo, hi); k != nil {
+	if k := t.known.Find(lo, hi); k != nil {
 		return k.from, k.to, true, nil
 	}
 	if len(lo) > 0 {
@@ -32,8 +32,8 @@ func (r *Reader) Ranks(lo, hi []byte, snap base.SeqNum) (from, to int64, ok bool
 	if hi != nil && err == nil {
 		to, err = r.rank(t, x, ranks, hi)
 	}
-	if to = max(from, to); err == nil {
-		t.known.met(lo, hi, from, to)
+	if to = max(from, to); err == nil && t.known.Meet(lo, hi) {
+		t.known.Keep(lo, hi, rankedSpan{from, to})
 	}
 	return from, to, err == nil, err
 }

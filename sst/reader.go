@@ -61,7 +61,7 @@ type tail struct {
 	blocks  []cache.Slot[dataBlock]
 
 	ranks atomic.Pointer[[]uint32] // see entriesBefore; nil: not computed yet
-	known knownSpans
+	known cache.Spans[rankedSpan]
 }
 
 // NewReader returns a reader of the file that o describes. It does no I/O and

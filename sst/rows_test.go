@@ -188,10 +188,10 @@ func checkEntries(t *testing.T, r *sst.Reader, entries []base.Entry, lo, hi []by
 		more = func(x *sst.Entries, hi []byte) bool { return c.SeekEntries(x, lo, hi) }
 	}
 	for ; more(x, hi); more = c.NextEntries {
-		values := x.Values()
+		values, prefix := x.Values(), x.AppendPrefix(nil)
 		for j := range x.Len() {
-			e := base.Entry{Key: x.AppendKey(nil, j), Value: values.At(j), Seq: x.Seq(j),
-				Kind: base.KindPut}
+			e := base.Entry{Key: slices.Concat(prefix, x.Suffix(j)), Value: values.At(j),
+				Seq: x.Seq(j), Kind: base.KindPut}
 			if i == len(entries) || !sameEntry(&e, &entries[i]) || x.KeyBytes(j) != len(e.Key) {
 				t.Fatalf("entry %d: %v", i, e)
 			}

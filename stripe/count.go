@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/memtable"
 )
 
 // Count returns how many keys of [lo, hi), where nil hi is no bound, have a value for a reader at
@@ -18,16 +17,18 @@ func (s *Stripe) Count(lo, hi []byte, snap base.SeqNum) (n int64, ok bool, err e
 		return 0, false, ErrClosed
 	}
 	defer v.Release()
-	written, ranges := false, false
-	v.tables(func(t *memtable.Table) {
+	written, ranges := v.Active.HasKeys(), v.Active.HasRanges()
+	for _, t := range v.Frozen {
 		written, ranges = written || t.HasKeys(), ranges || t.HasRanges()
-	})
+	}
 	if ranges {
 		return 0, false, nil
 	}
-	if n, ok, err = v.countRuns(lo, hi, snap); !ok || err != nil || !written {
-		return n, ok, err
+	files, ok, err := v.plainSpan(lo, hi, snap)
+	if !ok || err != nil || !written {
+		return files.n, ok, err
 	}
+	n = files.n
 	c := tableCounts.Get().(*tableCount)
 	defer tableCounts.Put(c)
 	c.view, c.seed, c.snap, c.files, c.n, c.looks = v, s.env.Seed, snap, n, 0, 0
@@ -37,32 +38,58 @@ func (s *Stripe) Count(lo, hi []byte, snap base.SeqNum) (n int64, ok bool, err e
 	return n + c.n, ok, err
 }
 
-// countRuns is Count of the runs.
-func (v *View) countRuns(lo, hi []byte, snap base.SeqNum) (n int64, ok bool, err error) {
+// plainSpan is what the runs of a view have of a span of keys whose entries are all of it: each is
+// the only version of its key, in the only run that has it, and has a value that does not expire.
+//
+// Invariant: it is a function of the files that overlap the span, which a view never changes, so a
+// reader that sees all of their versions may use it as long as the view lives.
+type plainSpan struct {
+	maxSeq base.SeqNum // of those files
+	n      int64       // keys
+	runs   []int       // of several, those that have some, in the order of their keys
+}
+
+// plainSpan returns what the runs have of [lo, hi); ok is false if a merge of them has to decide.
+func (v *View) plainSpan(lo, hi []byte, snap base.SeqNum) (s plainSpan, ok bool, err error) {
+	if s := v.plain.Find(lo, hi); s != nil {
+		return *s, s.maxSeq <= snap, nil
+	}
 	var few [4]keyRange
-	parts := few[:0] // of the runs
-	for _, run := range v.Runs {
+	parts := few[:0]
+	for i, run := range v.Runs {
 		from, to := run.overlap(lo, hi)
 		if run.HasRanges {
-			return 0, false, nil
+			return s, false, nil
 		}
 		part, ok, err := countFiles(run.Files[from:to], lo, hi, snap)
 		if !ok || err != nil {
-			return 0, false, err
+			return s, false, err
 		}
-		if part.n > 0 {
-			n += part.n
+		s.maxSeq = max(s.maxSeq, part.maxSeq)
+		if part.run = i; part.n > 0 {
+			s.n += part.n
 			parts = append(parts, part)
 		}
 	}
-	disjoint, err := sortDisjoint(parts)
-	return n, disjoint, err
+	if disjoint, err := sortDisjoint(parts); !disjoint || err != nil {
+		return s, false, err
+	}
+	if len(v.Runs) > 1 {
+		for i := range parts {
+			s.runs = append(s.runs, parts[i].run)
+		}
+	}
+	if v.plain.Meet(lo, hi) {
+		v.plain.Keep(lo, hi, s)
+	}
+	return s, true, nil
 }
 
 // keyRange is what a run has of a range.
 type keyRange struct {
-	at          int   // which run, as the caller counts
+	run         int
 	n           int64 // keys
+	maxSeq      base.SeqNum
 	first, last *File // where the first and the last of them are
 	from, to    int64 // their ranks, to that after the last
 
@@ -76,7 +103,7 @@ func countFiles(files []*File, lo, hi []byte, snap base.SeqNum) (r keyRange, ok 
 		if !ok || err != nil {
 			return r, false, err
 		}
-		if from == to {
+		if r.maxSeq = max(r.maxSeq, f.Meta.MaxSeq); from == to {
 			continue
 		}
 		if r.n == 0 {

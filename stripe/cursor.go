@@ -3,6 +3,7 @@ package stripe
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/merge"
@@ -261,26 +262,14 @@ func (r *reading) findPlain() {
 	if r.used < 2 {
 		return
 	}
-	var few [8]keyRange
-	parts, n := few[:0], int64(0)
-	for i, s := range r.sources[:r.used] {
-		f := &s.files
-		part, ok, err := countFiles(f.of.Files[f.lo:f.hi], r.bounds.Lo, r.bounds.Hi, f.snap)
-		if !ok || err != nil {
-			return
-		}
-		if part.at = i; part.n > 0 {
-			parts, n = append(parts, part), n+part.n
-		}
-	}
-	if n < minPlain {
+	span, ok, err := r.view.plainSpan(r.bounds.Lo, r.bounds.Hi, r.bounds.Snap)
+	if !ok || err != nil || span.n < minPlain {
 		return
 	}
-	if disjoint, err := sortDisjoint(parts); !disjoint || err != nil {
-		return
-	}
-	for _, p := range parts {
-		r.plain = append(r.plain, r.sources[p.at])
+	for _, run := range span.runs {
+		of := r.view.Runs[run]
+		i := slices.IndexFunc(r.sources[:r.used], func(s *source) bool { return s.files.of == of })
+		r.plain = append(r.plain, r.sources[i])
 	}
 }
 

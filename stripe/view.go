@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/compaction"
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/rangedel"
 	"github.com/kstonedb/kstone/memtable"
 	"github.com/kstonedb/kstone/sst"
@@ -23,6 +24,8 @@ type View struct {
 	// ValueBytes is the size of the values in the files that the runs refer to, GarbageBytes that
 	// of those that nothing refers to.
 	ValueBytes, GarbageBytes int64
+
+	plain cache.Spans[plainSpan]
 
 	// refs counts the stripe itself (while the view is current) and cursors. The
 	// files are released when it reaches zero; it never rises from zero.

@@ -15,6 +15,7 @@ type aggregate struct {
 	arg       term
 	all       bool // COUNT(*)
 	distinct  bool
+	adds      bool // integers alone are counted and added up, see aggregation.add
 	collation keycodec.Collation
 	keys      *keyMaker // of the order of Concat; nil: that of the rows
 	order     order
@@ -31,6 +32,7 @@ func (r *runner) aggregates(list []plan.Aggregate) ([]aggregate, error) {
 		if out[i].arg, err = r.term(a.Arg); err != nil {
 			return nil, err
 		}
+		out[i].adds = (a.Func == plan.Sum || a.Func == plan.Avg) && !a.Distinct
 		out[i].collation = max(expr.CollationOf(a.Arg), a.Collation)
 		if len(a.Order) > 0 {
 			out[i].order = newOrder(a.Order)
@@ -94,6 +96,12 @@ func (a *aggregation) add(group int, row []expr.Value) error {
 		if f.all {
 			accs[i].count++
 			continue
+		}
+		if f.adds {
+			if n, ok := f.arg.integer(row); ok && accs[i].add(n) {
+				accs[i].count++
+				continue
+			}
 		}
 		v, err := f.arg.value(row, a.params)
 		switch {
@@ -201,14 +209,25 @@ func (a *aggregation) release() {
 	}
 }
 
+// add adds an integer to the sum of those before; ok is false if combine has to.
+func (acc *accumulator) add(n int64) (ok bool) {
+	sum, ok := acc.value.Integer()
+	if ok {
+		s := sum + n
+		if ok = (s > sum) == (n > 0); ok {
+			acc.value.SetInt(s)
+		}
+	}
+	return ok
+}
+
 func (acc *accumulator) combine(a *aggregate, v expr.Value) error {
 	switch a.fn {
 	case plan.Sum, plan.Avg:
 		if acc.value.IsNull() {
 			acc.value = expr.Int(0)
 		}
-		if sum, ok := sumOfInts(&acc.value, &v); ok {
-			acc.value = sum
+		if n, ok := v.Integer(); ok && acc.add(n) {
 			return nil
 		}
 		sum, err := expr.Calculate(expr.Add, acc.value, v)
@@ -234,17 +253,6 @@ func (acc *accumulator) combine(a *aggregate, v expr.Value) error {
 		acc.text.WriteString(text)
 	}
 	return nil
-}
-
-// sumOfInts adds what most sums are made of; ok is false for all else.
-func sumOfInts(a, b *expr.Value) (sum expr.Value, ok bool) {
-	if a.Kind() != expr.KindInt || b.Kind() != expr.KindInt {
-		return sum, false
-	}
-	x, _ := a.AsInt()
-	y, _ := b.AsInt()
-	s := x + y
-	return expr.Int(s), (s > x) == (y > 0)
 }
 
 // merge takes in what was seen of the same group elsewhere. Not for DISTINCT.

@@ -155,7 +155,6 @@ func (f *intBound) narrow(b *store.Block, keep []bool, a *plan.Actual) []bool {
 type intPartners struct {
 	intColumn // the key
 	table     *keyTable
-	key       [1]expr.Value
 	tested    int // rows, and of these
 	without   int // partners
 }
@@ -181,8 +180,7 @@ func (f *intPartners) narrow(b *store.Block, keep []bool, a *plan.Actual) []bool
 			continue
 		}
 		f.tested++
-		f.key[0].SetInt(v)
-		if !wanted[i] || f.table.find(f.key[:]) < 0 {
+		if !wanted[i] || f.table.findInt(v) < 0 {
 			wanted[i] = false
 			f.without++
 			a.Rows++

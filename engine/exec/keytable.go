@@ -66,7 +66,42 @@ func (t *keyTable) find(key []expr.Value) int {
 	if t.count == 0 {
 		return -1
 	}
+	if n, ok := t.intOf(key); ok {
+		return t.findInt(n)
+	}
 	return int(t.slot(uint32(t.seed.Hash(key)), key).key) - 1
+}
+
+// intOf returns a key that is one integer; ok is false for others.
+func (t *keyTable) intOf(key []expr.Value) (n int64, ok bool) {
+	if t.width != 1 {
+		return 0, false
+	}
+	return key[0].Integer()
+}
+
+// findInt is find of a key that is one integer. Requires: width is 1.
+func (t *keyTable) findInt(n int64) int {
+	if t.count == 0 {
+		return -1
+	}
+	return int(t.slotOfInt(uint32(t.seed.HashInt(n)), n).key) - 1
+}
+
+// slotOfInt is slot of a key that is one integer.
+func (t *keyTable) slotOfInt(h uint32, n int64) *keySlot {
+	slots, keys := t.slots, t.keys
+	for i, mask := int(h), len(slots)-1; ; i++ {
+		s := &slots[i&mask]
+		if s.key == 0 {
+			return s
+		}
+		if s.hash == h {
+			if m, ok := keys[s.key-1].Integer(); ok && m == n {
+				return s
+			}
+		}
+	}
 }
 
 // add returns the number of a canonical key, which it copies if it is new.
@@ -74,8 +109,15 @@ func (t *keyTable) add(key []expr.Value) (i int, added bool) {
 	if 4*t.count >= 3*len(t.slots) {
 		t.grow()
 	}
-	h := uint32(t.seed.Hash(key))
-	s := t.slot(h, key)
+	var h uint32
+	var s *keySlot
+	if n, ok := t.intOf(key); ok {
+		h = uint32(t.seed.HashInt(n))
+		s = t.slotOfInt(h, n)
+	} else {
+		h = uint32(t.seed.Hash(key))
+		s = t.slot(h, key)
+	}
 	if s.key != 0 {
 		return int(s.key) - 1, false
 	}
@@ -143,10 +185,10 @@ func (t *term) value(row, params []expr.Value) (expr.Value, error) {
 
 // integer returns the value if it is an integer of the row: those need not be copied as values.
 func (t *term) integer(row []expr.Value) (int64, bool) {
-	if uint(t.at) >= uint(len(row)) || row[t.at].Kind() != expr.KindInt {
+	if uint(t.at) >= uint(len(row)) {
 		return 0, false
 	}
-	return row[t.at].AsInt()
+	return row[t.at].Integer()
 }
 
 // keyMaker evaluates the expressions of a key into canonical values.

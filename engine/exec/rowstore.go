@@ -26,9 +26,7 @@ type rowPlace int64
 // add keeps a row, and returns where it is and how many bytes it takes.
 func (s *rowStore) add(seq int64, row []expr.Value) (at rowPlace, size int) {
 	s.buf = binary.AppendUvarint(s.buf[:0], uint64(seq))
-	for i := range row {
-		s.buf = expr.AppendValue(s.buf, row[i])
-	}
+	s.buf = expr.AppendValues(s.buf, row)
 	last := len(s.chunks) - 1
 	if last < 0 || cap(s.chunks[last])-len(s.chunks[last]) < len(s.buf) {
 		next := firstChunkBytes

@@ -118,9 +118,7 @@ type tape struct {
 
 func (t *tape) add(seq int64, row []expr.Value) error {
 	t.buf = expr.AppendValue(t.buf, expr.Int(seq))
-	for i := range row {
-		t.buf = expr.AppendValue(t.buf, row[i])
-	}
+	t.buf = expr.AppendValues(t.buf, row)
 	t.rows, t.tail, t.width = t.rows+1, t.tail+1, len(row)
 	if len(t.buf) < t.spool.budget.block() {
 		return nil

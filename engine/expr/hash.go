@@ -29,7 +29,17 @@ func (s *HashSeed) Hash(values []Value) uint64 {
 			h ^= maphash.String(s.text, v.s)
 		}
 	}
-	// The last step lets all bits of a small number reach the lowest ones.
+	return s.last(h)
+}
+
+// HashInt is Hash of one value of KindInt.
+func (s *HashSeed) HashInt(n int64) uint64 {
+	hi, lo := bits.Mul64(uint64(n)^s.n, s.k^s.m^uint64(KindInt)<<56)
+	return s.last(hi ^ lo)
+}
+
+func (s *HashSeed) last(h uint64) uint64 {
+	// This step lets all bits of a small number reach the lowest ones.
 	hi, lo := bits.Mul64(h, s.k)
 	return hi ^ lo
 }

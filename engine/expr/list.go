@@ -132,6 +132,18 @@ func appendElement(b []byte, v Value) []byte {
 	return b
 }
 
+// AppendValues appends values as AppendValue does.
+func AppendValues(dst []byte, values []Value) []byte {
+	for i := range values {
+		if n, ok := values[i].Integer(); ok {
+			dst = binary.AppendVarint(append(dst, byte(KindInt)), n)
+		} else {
+			dst = appendElement(dst, values[i])
+		}
+	}
+	return dst
+}
+
 // ReadValues reads values as ReadValue does, one for each place of dst, and returns what follows.
 func ReadValues(dst []Value, encoded string) (rest string, err error) {
 	for i := range dst {

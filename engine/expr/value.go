@@ -105,6 +105,9 @@ func (v *Value) SetInt(n int64) {
 	}
 }
 
+// Integer returns the number of a value of KindInt; ok is false for other kinds.
+func (v *Value) Integer() (n int64, ok bool) { return int64(v.n), v.kind == KindInt }
+
 // Uint returns the value of an unsigned integer.
 func Uint(v uint64) Value { return Value{kind: KindUint, n: v} }
 

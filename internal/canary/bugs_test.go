@@ -523,10 +523,17 @@ var bugs = []bug{
 	{
 		"counts are of the range asked for: the ranks of one that begins there, too, answer",
 		[]edit{{
-			"sst/knownspans.go", "bytes.Equal(s.lo, lo) && bytes.Equal(s.hi, hi)",
-			"bytes.Equal(s.lo, lo)",
+			"internal/cache/spans.go", "bytes.Equal(k.lo, lo) && bytes.Equal(k.hi, hi)",
+			"bytes.Equal(k.lo, lo)",
 		}},
 		"./engine", "TestCountsOfChangingRanges",
+	},
+	{
+		"a count is what a scan shows: an older reader is answered what a later one has counted",
+		[]edit{{
+			"stripe/count.go", "return *s, s.maxSeq <= snap, nil", "return *s, snap > 0, nil",
+		}},
+		"./engine", "TestCountsAreThoseOfScans",
 	},
 	{
 		"a count is what a scan shows: what is deleted in a memtable is not looked up in files",

@@ -21,21 +21,24 @@ type Block struct {
 	one    [1]base.Entry // item, for Values
 	key    []byte        // of an entry
 	buf    []byte        // of its partition key
+	shared int           // how many bytes keys begin with that prefix is of; negative: not known
+	prefix keyPrefix
 }
 
 // Entries are items without their keys: only the values are at hand. They do not expire.
 type Entries interface {
 	Values() base.Values
 	KeyBytes(i int) int
-	Bytes() int // of all
-	AppendKey(dst []byte, i int) []byte
+	Bytes() int                     // of all
+	AppendPrefix(dst []byte) []byte // appends what all keys begin with
+	Suffix(i int) []byte            // of a key after that; AppendPrefix comes before
 	Seq(i int) base.SeqNum
 }
 
 // SetEntries is SetRows of items without their keys.
 func SetEntries(b *Block, of Entries, pk []byte, skip int, stripe uint8) {
 	SetRows(b, nil, pk, skip, stripe)
-	b.plain, b.values = of, of.Values()
+	b.plain, b.values, b.shared = of, of.Values(), -1
 }
 
 // SetRows makes a block of entries. If pk is not nil, it is the partition key of all of them, and
@@ -115,8 +118,16 @@ func (b *Block) Key(i int) (key Key, err error) {
 	}
 	var ordered []byte
 	if b.plain != nil {
-		b.key = b.plain.AppendKey(b.key[:0], i)
-		ordered = b.key
+		if b.shared < 0 {
+			b.key = b.plain.AppendPrefix(b.key[:0])
+			b.shared = len(b.key)
+			b.prefix.init(b.key)
+		}
+		b.key = append(b.key[:b.shared], b.plain.Suffix(i)...)
+		if ordered = b.key; b.pk == nil {
+			key, b.buf, err = b.prefix.decode(ordered, b.buf[:0])
+			return key, err
+		}
 	} else {
 		ordered = b.rows[i].Key
 	}
