@@ -7,6 +7,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/kstonedb/kstone/keycodec"
+	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
 // TestPageExamples compares the examples of docs/format/table.md with what is written.
@@ -33,12 +36,19 @@ func TestPageExamples(t *testing.T) {
 		want[name+" PK"] = fmt.Sprintf("%x", key.PK)
 		want[name+" SK"] = fmt.Sprintf("%x", key.SK)
 		want[name+" value"] = fmt.Sprintf("%x", valueOf(t, table, row))
+		if row[1].String() == "7" {
+			want[name+" zones"] = zonesOf(key.PK, key.SK, valueOf(t, table, row),
+				table.DescribeRows)
+		}
 		for _, x := range table.Indexes {
 			for i, e := range entriesOf(t, x, row) {
 				name := fmt.Sprintf("%s %d of row %s ", x.Name, i+1, row[1])
 				want[name+"PK"] = fmt.Sprintf("%x", e.PK)
 				want[name+"SK"] = fmt.Sprintf("%x", e.SK)
 				want[name+"value"] = fmt.Sprintf("%x", e.Value)
+				if x.Name == "by_time" && row[1].String() == "7" {
+					want[name+"zones"] = zonesOf(e.PK, e.SK, e.Value, x.DescribeEntries)
+				}
 			}
 		}
 	}
@@ -57,4 +67,17 @@ func TestPageExamples(t *testing.T) {
 	if len(got) != len(want) {
 		t.Errorf("the page has %d examples, want %d", len(got), len(want))
 	}
+}
+
+// zonesOf returns the column zones of a file with one item.
+func zonesOf(pk, sk, value []byte,
+	describe func(*zone.ColumnsBuilder, *zone.Items, int, int)) string {
+	key := keycodec.AppendOrdered(nil, keycodec.Key{PK: pk, SK: sk})
+	var items zone.Items
+	items.Reset(key, value)
+	items.Add(0, len(key), 0, len(value))
+	var b zone.ColumnsBuilder
+	describe(&b, &items, 0, 1)
+	b.FinishBlock(1)
+	return fmt.Sprintf("%x", b.FinishFile(nil))
 }
