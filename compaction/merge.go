@@ -27,7 +27,8 @@ type MergeOptions struct {
 	RangeTombstones []base.RangeTombstone
 	// KeepSeqs keeps sequence numbers that Bottom would replace by 0.
 	KeepSeqs bool
-	// Done, once it is closed, ends the merge with ErrStopped after 64 KiB at most. Nil is allowed.
+	// Done, once it is closed, ends the merge with ErrStopped after 64 KiB at most, and one that
+	// begins later at once. Nil is allowed.
 	Done <-chan struct{}
 }
 
@@ -82,7 +83,8 @@ const noVersion = ^base.SeqNum(0)
 // entries with the same key and sequence number the one of the first source wins,
 // within a source the first one.
 func NewMerge(sources []cursor.Source, o MergeOptions) *Merge {
-	m := &Merge{o: o, eras: rangedel.NewEras(o.Snapshots, o.Horizon), prev: noVersion}
+	m := &Merge{o: o, eras: rangedel.NewEras(o.Snapshots, o.Horizon), prev: noVersion,
+		sinceOK: stopBytes}
 	for _, g := range rangedel.ByEra(o.RangeTombstones, &m.eras) {
 		// Above the horizon each number is an era of its own, in which nothing is
 		// older than the tombstone.

@@ -39,9 +39,9 @@ func TestCloseGivesUpWork(t *testing.T) {
 			})
 			w = newWorld(t, fsys)
 			w.scheduler.init(w.Upkeep)
-			rng, value := testutil.Rand(t), make([]byte, 64<<10)
+			rng, value := testutil.Rand(t), make([]byte, 1<<10)
 			for range max(runs, 1) {
-				for i := range 32 {
+				for i := range 2048 {
 					for j := range value {
 						value[j] = byte(rng.Uint32())
 					}
