@@ -223,6 +223,42 @@ func TestKeysOnlyReadsNoValues(t *testing.T) {
 	_ = db.Close()
 }
 
+// Promise (manners): Flushes and merges of less than 64 KiB make no value files; a later one does.
+func TestFewLargeValuesMakeNoFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	db, err := engine.Open(dir, &engine.Options{
+		LargeValue: 4 << 10, FlushRecords: 1, Durability: engine.Process,
+	})
+	ok(t, err)
+	defer mustClose(t, db)
+	rnd := testutil.Rand(t)
+	put := func(from, to int) {
+		for i := from; i < to; i++ {
+			v := bytes.Repeat([]byte{byte(i)}, 5<<10)
+			for j := range 4 << 10 {
+				v[j] = byte(rnd.Uint32())
+			}
+			ok(t, db.Put(pksk("p", fmt.Sprint(i)), v))
+		}
+		ok(t, db.Flush(ctx))
+	}
+	put(0, 3)
+	if _, n := valueFiles(t, dir); n > 0 {
+		t.Errorf("%d value files for 3 values", n)
+	}
+	put(3, 60)
+	ok(t, db.Compact(ctx))
+	if b, n := valueFiles(t, dir); n == 0 || n > 6 || b < 100<<10 {
+		t.Errorf("%d value files of %d bytes for 60 values", n, b)
+	}
+	for i := range 60 {
+		v, err := db.Get(pksk("p", fmt.Sprint(i)))
+		if ok(t, err); len(v) != 5<<10 || v[len(v)-1] != byte(i) {
+			t.Fatalf("value %d: %d bytes", i, len(v))
+		}
+	}
+}
+
 // Goal: what asks whether a key is there, or has changed, needs no large value. Method: the value
 // files are gone.
 //

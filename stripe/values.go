@@ -42,6 +42,9 @@ const (
 	// maxValueFiles is how many are left alone though they are small. Half of them, the smallest,
 	// become one.
 	maxValueFiles = 64
+	// An output of fewer values of the least size, or of fewer bytes, has all values in SSTs.
+	fewValues     = 16
+	fewValueBytes = 64 << 10
 )
 
 // valueFiles counts the SSTs that need each value file of a stripe.
@@ -173,8 +176,21 @@ type valueSeries struct {
 	sizes map[base.FileNum]int64 // of all value files, also of those that are carried over
 	ref   []byte
 
+	least   int // size of values that are kept apart, 0 for none
 	rewrite map[base.FileNum]bool
 	from    map[base.FileNum]*Run // with a reader of a file
+}
+
+// leastLarge returns the size from which the values of an output are kept apart, 0 for none. A
+// flush or merge of little leaves them to the next merge. Why: with small write buffers each flush
+// would make a value file for each of its stripes, which costs more than writing the values again.
+func (s *Stripe) leastLarge(out *Output, rewrites int) int {
+	least := s.env.LargeValue
+	apart := int64(min(fewValues*least, fewValueBytes))
+	if rewrites == 0 && out.TableBytes()+out.BytesRead < apart {
+		return 0
+	}
+	return least
 }
 
 // carry notes the value files that the merged runs refer to.
@@ -201,8 +217,7 @@ func (s *valueSeries) place(ctx context.Context, e *base.Entry) error {
 		}
 		e.Value, e.Large = value, false
 	}
-	least := s.files.stripe.env.LargeValue
-	if least == 0 || len(e.Value) < least {
+	if s.least == 0 || len(e.Value) < s.least {
 		return nil
 	}
 	if s.open && s.w.SizeBytes() >= s.files.stripe.env.FileBytes {

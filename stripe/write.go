@@ -199,7 +199,7 @@ func (s *Stripe) build(
 	f := fileSeries{stripe: s, builder: b, out: out, codec: s.env.UpperCodec}
 	v := valueSeries{
 		files: &f, w: &b.values, sizes: map[base.FileNum]int64{}, from: map[base.FileNum]*Run{},
-		rewrite: rewrite,
+		least: s.leastLarge(out, len(rewrite)), rewrite: rewrite,
 	}
 	v.carry(out.Replaced)
 	// Why not a flush onto an empty stripe: its data is the youngest that there is.
