@@ -69,7 +69,6 @@ type Cursor struct {
 	opened   int
 	near     []*source // those that Approach prepares
 	started  bool
-	entered  bool  // Entries was called
 	err      error // of Add
 }
 
@@ -94,7 +93,6 @@ type reading struct {
 // at MaxSeqNum: transactions have one. After an error the cursor shows nothing.
 func (c *Cursor) Add(s *Stripe, b *Bounds, overlay *memtable.Table) error {
 	if c.opened == 0 {
-		c.merge.Init(merge.Options{Reverse: b.Reverse, Lazy: b.Lazy})
 		c.started, c.err = false, nil
 	}
 	v := s.Acquire()
@@ -107,24 +105,36 @@ func (c *Cursor) Add(s *Stripe, b *Bounds, overlay *memtable.Table) error {
 	}
 	r := c.readings[c.opened]
 	c.opened++
-	if err := r.open(v, b, overlay); err != nil {
-		c.err = err
-		return err
-	}
-	for i, src := range r.sources[:r.used] {
-		in := c.merge.Add()
-		in.Part, in.Skip, in.Age = b.Part, b.Skip, int32(i)
-		if r.ranges.List != nil {
-			in.Ranges = &r.ranges
+	c.err = r.open(v, b, overlay)
+	return c.err
+}
+
+// start makes the merge of the sources. Why not when they are added: Entries needs none, and
+// to open a stripe that has few rows takes as long as to read them.
+func (c *Cursor) start() {
+	c.started = true
+	for n, r := range c.readings[:c.opened] {
+		b := r.bounds
+		if n == 0 {
+			c.merge.Init(merge.Options{Reverse: b.Reverse, Lazy: b.Lazy})
 		}
-		if b.Spans != nil {
-			in.Source = src.spansOf(b)
-		} else {
-			in.Source = src
-			c.near = append(c.near, src)
+		for i, src := range r.sources[:r.used] {
+			in := c.merge.Add()
+			in.Part, in.Skip, in.Age = b.Part, b.Skip, int32(i)
+			if r.ranges.List != nil {
+				in.Ranges = &r.ranges
+			}
+			if b.Spans != nil {
+				in.Source = src.spansOf(b)
+			} else {
+				in.Source = src
+				c.near = append(c.near, src)
+			}
 		}
 	}
-	return nil
+	if len(c.near) > 1 {
+		approach(c.near)
+	}
 }
 
 // Rows moves over the next visible entries, as many as are at hand, and returns them;
@@ -134,10 +144,7 @@ func (c *Cursor) Rows() []base.Entry {
 		return nil
 	}
 	if !c.started {
-		c.started = true
-		if len(c.near) > 1 {
-			approach(c.near)
-		}
+		c.start()
 	}
 	return c.merge.Rows()
 }
@@ -185,12 +192,15 @@ func (c *Cursor) Err() error {
 	if c.err != nil {
 		return c.err
 	}
-	if c.opened == 1 && !c.started {
+	if c.started {
+		return c.merge.Err()
+	}
+	if c.opened == 1 {
 		if r := c.readings[0]; len(r.plain) > 0 {
 			return r.plain[r.at].Err()
 		}
 	}
-	return c.merge.Err()
+	return nil
 }
 
 // Close gives back the views. It is idempotent.
@@ -198,8 +208,10 @@ func (c *Cursor) Close() {
 	for _, r := range c.readings[:c.opened] {
 		r.close()
 	}
-	c.merge.Release()
-	c.opened, c.near, c.entered = 0, c.near[:0], false
+	if c.started {
+		c.merge.Release()
+	}
+	c.opened, c.near = 0, c.near[:0]
 }
 
 // open makes the sources of a view.
