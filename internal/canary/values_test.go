@@ -23,6 +23,11 @@ var valueBugs = []bug{
 		suite, "TestPowerCutsOfTheWholeEngine",
 	},
 	{
+		"large values in the cache are those asked for: the place alone decides",
+		[]edit{{"sst/value.go", "k != nil && k.h == v.h", "k != nil"}},
+		"./sst", "TestLargeValuesInTheCache",
+	},
+	{
 		"a checkpoint has the value files: only SSTs are copied",
 		[]edit{{"internal/manifest/state.go", "if seen[v.Num] {", "if !seen[v.Num] {"}},
 		"./engine", "TestLargeValuesLive",
