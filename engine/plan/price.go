@@ -147,6 +147,9 @@ func (p *path) reach(e *estimate.Estimator, cost float64) {
 	}
 	if restricts(p.pred, p.rel.source, p.key.Ordinals[at]) {
 		p.lead(e, at, cost)
+		if at == 0 && p.estimate.Lead == 0 {
+			p.reachWithin(e, cost)
+		}
 		return
 	}
 	before, within := e.Reach(p.key.Ordinals[at], p.reverse != p.key.Fields[at].Desc, p.pred)
@@ -162,6 +165,25 @@ func (p *path) reach(e *estimate.Estimator, cost float64) {
 		within = min(within, 1-before)
 		p.estimate.Lead, p.estimate.LeadCost = first, cost*first*w
 	}
+	p.estimate.Startup += cost * before
+	p.estimate.Tail = cost * (1 - before - within)
+}
+
+// reachWithin is reach for a first column that terms restrict: what lies before the wanted rows, of
+// the part that is read.
+func (p *path) reachWithin(e *estimate.Estimator, cost float64) {
+	var own []expr.Expr
+	for _, t := range p.pred {
+		if o, ok := conjunct.Restricted(t); ok && o == p.key.Ordinals[0] {
+			own = append(own, t)
+		}
+	}
+	reverse := p.reverse != p.key.Fields[0].Desc
+	start, _ := e.Reach(p.key.Ordinals[0], reverse, own)
+	before, within := e.Reach(p.key.Ordinals[0], reverse, p.pred)
+	part := max(p.scan.Fraction, 1e-9)
+	before = min(1, max(0, before-start)/part)
+	within = min(1-before, within/part)
 	p.estimate.Startup += cost * before
 	p.estimate.Tail = cost * (1 - before - within)
 }

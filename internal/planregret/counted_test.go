@@ -204,7 +204,8 @@ func TestPlansOfGuesses(t *testing.T) {
 	}
 }
 
-// TestPlansOfFirstRows has terms of an OR whose rows are all together, at the end or in an index.
+// TestPlansOfFirstRows has terms whose rows are all together: at the end, in an index, or after the
+// first ones of what is read.
 func TestPlansOfFirstRows(t *testing.T) {
 	w := newWorld(t, smallRows, false)
 	w.load(1, 0, smallRows)
@@ -219,6 +220,12 @@ func TestPlansOfFirstRows(t *testing.T) {
 		"BETWEEN 127305 AND 127403 ORDER BY created DESC LIMIT 10"
 	if e, read := run(last); read > 600 {
 		t.Errorf("%s reads %.0f\n%s", last, read, e)
+	}
+	// Columns rise together: half of the first days are before the time.
+	const later = "SELECT note FROM orders WHERE created BETWEEN 4765 AND 54766 AND day < 2 " +
+		"LIMIT 10"
+	if e, read := run(later); read > 600 {
+		t.Errorf("%s reads %.0f\n%s", later, read, e)
 	}
 	// The rows of a customer are together in an index, codes are in as many buckets as there are.
 	const either = "SELECT note FROM orders WHERE code BETWEEN 35000 AND 35031 OR " +
