@@ -99,7 +99,8 @@ func (p *path) priceSkip(e *estimate.Estimator) (read, seeks float64) {
 		_, within := e.Reach(p.key.Ordinals[0], false, p.pred)
 		within = min(1, within/max(p.scan.Fraction, 1e-12))
 		tried = tried*within + all*(1-within)
-		return groups * max(spread, tried), skipSeeks*groups*spread + p.scan.Buckets
+		seeks = skipSeeks*groups*spread + p.scan.Buckets // at least one for each span
+		return groups * max(spread, tried), max(seeks, p.scan.Ranges*p.scan.Buckets)
 	}
 	s := e.Scan(p.part(p.skip.columns), p.pred, p.bucketColumns(), p.buckets())
 	return max(1, e.Entries(p.index)*s.Fraction), groups*(1+s.Ranges) + p.buckets()

@@ -126,6 +126,8 @@ func TestPlansOfSeveralLists(t *testing.T) {
 	}
 	want("SELECT note FROM orders WHERE cust IN (?) AND region = 32 ORDER BY cust LIMIT 60",
 		"spans: region = 32 | filter: cust IN", some)
+	want("SELECT DISTINCT cust FROM orders WHERE cust IN (?) AND region = 17 AND id BETWEEN "+
+		"17463 AND 17465", "row scan orders", some)
 	const risky = "SELECT note FROM orders WHERE status = ? ORDER BY cust LIMIT 1"
 	want(risky, "index: by_cust", "open")
 	want(risky, "spans: status = 'none' | fetch rows | rows ~0.1", "none")
