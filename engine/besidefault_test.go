@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -171,6 +172,48 @@ func TestStaleReaders(t *testing.T) {
 			t.Errorf("%s: version %d, want %d", name, got, want)
 		}
 		mustClose(t, db)
+	}
+}
+
+// Each operation of a refresh that begins again fails once: what that one has read of the log is
+// read again by the next. What fails until then keeps the reader from following by itself.
+//
+// Promise (readers): A refresh that fails loses nothing: the next one shows every commit.
+func TestRefreshFailsWithItsOperations(t *testing.T) {
+	for at, more := int64(1), true; more; at++ {
+		p := newBesidePair(t, vfs.NewMem(), engine.Options{ReaderBytes: 1, LogBytes: 8 << 20})
+		p.put(30)
+		// A sync that fails is not tried again: what the writer does not say is durable is not shown.
+		plan := &vfstest.FailPlan{At: at, Err: errDisk, Match: func(op vfstest.Op) bool {
+			return op.Kind != vfstest.OpSync && op.Kind != vfstest.OpOpenReadWrite
+		}}
+		var hook atomic.Pointer[func(vfstest.Op) error]
+		set := func(f func(vfstest.Op) error) { hook.Store(&f) }
+		set(func(vfstest.Op) error { return nil })
+		db, err := engine.OpenFS(vfstest.NewFault(p.mem, func(op vfstest.Op) error {
+			return (*hook.Load())(op)
+		}), "db", &engine.Options{ReadOnly: true})
+		ok(t, err)
+		set(func(vfstest.Op) error { return errDisk })
+		for range 12 { // the log goes on, and lets go of what the reader is at
+			ok(t, p.writer.Put(pk("large"), make([]byte, 1<<20)))
+			p.put(3)
+		}
+		p.compact()
+		p.put(30)
+		set(plan.Hook)
+		_ = db.Refresh()
+		set(func(vfstest.Op) error { return nil })
+		p.put(5)
+		ok(t, db.Refresh())
+		var op vfstest.Op
+		op, more = plan.Failed()
+		if got, want := itemsOf(t, db), itemsOf(t, p.writer); !maps.EqualFunc(got, want, sameItem) {
+			t.Fatalf("operation %d, %v %s: %d items, or others, instead of %d", at, op.Kind, op.Name,
+				len(got), len(want))
+		}
+		mustClose(t, db)
+		mustClose(t, p.writer)
 	}
 }
 

@@ -50,7 +50,8 @@ type Follower struct {
 	claim base.SeqNum    // up to which records are durable, as far as the log says
 	// unsynced are the segments with records above claim.
 	unsynced []SegmentNum
-	idle     int // calls in a row that have found nothing
+	idle     int  // calls in a row that have found nothing
+	around   bool // the directory is to be looked at
 	walked   []walked
 }
 
@@ -92,9 +93,9 @@ func (f *Follower) SyncedSeq() base.SeqNum { return min(f.claim, f.last) }
 // Durable says that records up to a sequence number are.
 func (f *Follower) Durable(seq base.SeqNum) { f.claim = max(f.claim, seq) }
 
-// LookAround makes the next idle call look at the whole directory: what another process has begun
-// since is not missed.
-func (f *Follower) LookAround() { f.idle = 1 }
+// LookAround makes Next look at the whole directory before it finds nothing: what another process
+// has begun since is not missed.
+func (f *Follower) LookAround() { f.around = true }
 
 // Next returns the next record; ok is false if there is none by now. The error matches ErrLost if
 // there never will be one here.
@@ -203,7 +204,7 @@ func (f *Follower) next() (h header, ok bool, err error) {
 		}
 	}
 	f.idle++
-	if f.idle%listEvery != 2 && f.seg != 0 {
+	if f.idle%listEvery != 2 && f.seg != 0 && !f.around {
 		return h, false, nil
 	}
 	names, err := f.o.FS.List(f.o.Dir)
@@ -221,6 +222,7 @@ func (f *Follower) next() (h header, ok bool, err error) {
 			later = true
 		}
 	}
+	f.around = false
 	if !own && later {
 		err = fmt.Errorf("%w: segment %d was removed", ErrLost, f.seg)
 	}

@@ -3,6 +3,7 @@ package wal_test
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -43,6 +44,26 @@ func (f *followed) open() {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(func() { _ = f.log.Close() })
+}
+
+// stray leaves an empty file where the next segment would be, as a process that is killed does: the
+// next segment has another number.
+func (f *followed) stray() {
+	f.t.Helper()
+	names, err := f.o.FS.List(f.o.Dir)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	last := wal.SegmentNum(0)
+	for _, name := range names {
+		if n, ok := wal.ParseFileName(name); ok {
+			last = max(last, n)
+		}
+	}
+	file, err := f.o.FS.Create(filepath.Join(f.o.Dir, (last + 1).FileName()))
+	if err = errors.Join(err, file.Close()); err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 func payloadOf(seq base.SeqNum) []byte {
@@ -94,7 +115,7 @@ func (f *followed) catchUp(r *wal.Follower) error {
 // writing processes.
 //
 // Promise (readers): A follower of a log reads each record once and in order, over segments and
-// over the ends of writers.
+// over the ends of writers, at once if it looks around.
 func TestFollow(t *testing.T) {
 	random := testutil.Rand(t)
 	f := newFollowed(t, nil)
@@ -107,6 +128,9 @@ func TestFollow(t *testing.T) {
 			if err := f.log.Close(); err != nil {
 				t.Fatal(err)
 			}
+			if random.IntN(2) == 0 {
+				f.stray()
+			}
 			f.open()
 		case 2:
 			if err := f.log.Sync(f.last); err != nil {
@@ -116,7 +140,12 @@ func TestFollow(t *testing.T) {
 			f.append(random.IntN(6))
 		}
 		r := followers[random.IntN(len(followers))]
-		for range 5 { // a segment with another number than the next is not looked for each time
+		times := 5 // a segment with another number than the next is not looked for each time
+		if random.IntN(2) == 0 {
+			r.LookAround()
+			times = 1
+		}
+		for range times {
 			if err := f.catchUp(r); err != nil {
 				t.Fatal(err)
 			}

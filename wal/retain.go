@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -51,6 +52,9 @@ func (l *Log) keepRetained(t *Tail) error {
 	after, _, err := l.o.headerOf(t.keep[0].num)
 	for err == nil && after.prev != 0 && slices.Contains(t.drop, after.prev) {
 		h, size, herr := l.o.headerOf(after.prev)
+		if l.done && errors.Is(herr, fs.ErrNotExist) {
+			break // its writer has let it go meanwhile
+		}
 		if herr == nil && (h.base > after.base || size < after.prevEnd) {
 			herr = corrupt.New(l.o.path(after.prev), min(size, after.prevEnd), "log segment",
 				fmt.Sprintf("commits up to %d, and %d bytes", after.base-1, after.prevEnd),

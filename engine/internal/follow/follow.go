@@ -133,7 +133,7 @@ func (f *Follower) State() *manifest.State { return f.state }
 func (f *Follower) Recover(env Env) (tail wal.Tail, ops int, err error) {
 	f.env, f.stripes = env, env.Stripes
 	f.in = commit.Inserter{Stripes: f.stripes, Hash: env.Reads.Hash}
-	tail, ops, err = f.replay(f.state, f.stripes)
+	f.log, tail, ops, err = f.replay(f.state, f.stripes)
 	if err == nil {
 		f.gens[f.stripes] = f.man.Position()
 		f.first = moment{f.man.Position(), f.log.LastSeq()}
@@ -142,10 +142,10 @@ func (f *Follower) Recover(env Env) (tail wal.Tail, ops int, err error) {
 	return tail, ops, err
 }
 
-// replay reads the log that a state needs into the memtables of stripes, and leaves f.log at its
-// end.
+// replay reads the log that a state needs into the memtables of stripes, and returns a follower at
+// its end. Why f.log stays as it is: it belongs to f.stripes until others take their place.
 func (f *Follower) replay(state *manifest.State, stripes *[base.NumStripes]stripe.Stripe,
-) (tail wal.Tail, ops int, err error) {
+) (log *wal.Follower, tail wal.Tail, ops int, err error) {
 	var flushed [base.NumStripes]base.SeqNum
 	for i := range flushed {
 		flushed[i] = state.Stripes[i].FlushedSeq
@@ -157,7 +157,7 @@ func (f *Follower) replay(state *manifest.State, stripes *[base.NumStripes]strip
 	o := f.env.Wal
 	o.Beside = true
 	tail, err = wal.Recover(o, wal.SegmentNum(state.LogStart), max(state.LogSeq, 1), r.Apply)
-	log := wal.Follow(o, tail)
+	log = wal.Follow(o, tail)
 	// Further records show that there is no damage: they were appended meanwhile.
 	if err == nil || errors.Is(err, corrupt.ErrCorrupt) {
 		if err != nil {
@@ -186,28 +186,24 @@ func (f *Follower) replay(state *manifest.State, stripes *[base.NumStripes]strip
 		}
 	}
 	if err != nil {
-		return tail, 0, errors.Join(err, log.Close())
+		return nil, tail, 0, errors.Join(err, log.Close())
 	}
 	log.Durable(state.LastSeq)
-	if f.log != nil {
-		_ = f.log.Close()
-	}
-	f.log = log
 	if !f.env.Visible && log.SyncedSeq() < log.LastSeq() {
-		f.sync()
+		f.sync(log)
 	}
-	return tail, r.Operations(), nil
+	return log, tail, r.Operations(), nil
 }
 
-// sync makes durable what was read. If that fails, it does not become visible before the writer
-// says that it has synced it. Why no second try: it may succeed for pages that the kernel has given
-// up.
-func (f *Follower) sync() {
+// sync makes durable what was read of a log. If that fails, it does not become visible before the
+// writer says that it has synced it. Why no second try: it may succeed for pages that the kernel
+// has given up.
+func (f *Follower) sync(log *wal.Follower) {
 	f.late = time.Time{}
 	if f.unsyncable {
 		return
 	}
-	if err := f.log.Sync(); err != nil {
+	if err := log.Sync(); err != nil {
 		f.unsyncable = true
 		f.env.Logger.Warn("commits of the writing process are not shown until it syncs them",
 			"err", err)
@@ -273,6 +269,10 @@ func (f *Follower) refreshLocked(patience time.Duration) error {
 	}
 	state := f.man.State()
 	err := f.readLog(patience)
+	if err == nil && f.log.LastSeq() < state.LastSeq { // another segment has what is missing
+		f.log.LookAround()
+		err = f.readLog(patience)
+	}
 	if errors.Is(err, wal.ErrLost) || err == nil && f.log.LastSeq() < state.LastSeq {
 		return f.again(state)
 	}
@@ -352,7 +352,7 @@ func (f *Follower) readLog(patience time.Duration) error {
 		f.late, f.lateSeq = time.Now(), last
 	}
 	if time.Since(f.late) >= patience {
-		f.sync()
+		f.sync(f.log)
 	}
 	return nil
 }
@@ -387,9 +387,11 @@ func (f *Follower) again(state *manifest.State) error {
 			return err
 		}
 	}
-	tail, _, err := f.replay(state, next)
+	log, tail, _, err := f.replay(state, next)
 	if err == nil {
-		err = f.view.Renew(tail)
+		if err = f.view.Renew(tail); err != nil {
+			_ = log.Close()
+		}
 	}
 	if err != nil {
 		memory := int64(0)
@@ -400,6 +402,8 @@ func (f *Follower) again(state *manifest.State) error {
 		f.env.Memory.Store(memory)
 		return err
 	}
+	_ = f.log.Close()
+	f.log = log
 	f.env.Reads.Reset(max(f.visible(), f.env.Reads.Visible()))
 	f.switchTo(state, next)
 	f.grow()
