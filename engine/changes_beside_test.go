@@ -25,7 +25,7 @@ func TestChangesBesideTheWriter(t *testing.T) {
 	reader := openOn(t, fsys, engine.Options{ReadOnly: true})
 	commits := testutil.Effort(400, 20_000)
 	done := make(chan map[string]string, 1)
-	ctx, stop := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, stop := context.WithTimeout(ctx, time.Duration(testutil.Effort(2, 60))*time.Minute)
 	defer stop()
 	var at engine.Position
 	begun, resume := make(chan struct{}), make(chan struct{})

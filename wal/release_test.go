@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,8 +144,11 @@ func TestReleaseKeepsWhatIsNeeded(t *testing.T) {
 // only once its name and header are durable.
 func TestReleaseSyncsTheSuccessorFirst(t *testing.T) {
 	o := memOptions(512)
-	synced := map[string]bool{}
+	var mu sync.Mutex
+	synced := map[string]bool{} // guarded by mu
 	o.FS = vfstest.NewFault(o.FS, func(op vfstest.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
 		switch op.Kind {
 		case vfstest.OpSync:
 			synced[filepath.Base(op.Name)] = true
@@ -160,12 +164,16 @@ func TestReleaseSyncsTheSuccessorFirst(t *testing.T) {
 	for len(l.Segments()) == 0 || l.Segments()[0].State != wal.SegmentClosed {
 		fill(t, l, l.LastSeq()+1)
 	}
+	mu.Lock()
 	clear(synced)
+	mu.Unlock()
 	last := l.Segments()[0].LastSeq
 	must(t, l.Release(last)) // which is still needed
+	mu.Lock()
 	if len(synced) > 0 {
 		t.Errorf("%v synced to release nothing", synced)
 	}
+	mu.Unlock()
 	must(t, l.Release(last+1))
 	if n := countStates(l); n[wal.SegmentClosed] != 0 {
 		t.Fatalf("states %v", n)

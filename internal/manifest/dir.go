@@ -70,8 +70,10 @@ func isSpill(name string) bool {
 // unexpected files. So is a file CURRENT that another program made; one of kstone
 // that is damaged or of an unknown version is a *corrupt.Error.
 func Exists(fsys vfs.FS, dir string) (bool, error) {
-	if _, err := readCurrent(fsys, dir); err == nil {
-		return true, nil // without a list of all files
+	// Usually it is there, and the list of all files is not needed.
+	if _, err := readCurrent(fsys, dir); !errors.Is(err, fs.ErrNotExist) &&
+		!errors.Is(err, vfs.ErrNotDir) {
+		return err == nil, err
 	}
 	names, err := fsys.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
