@@ -183,7 +183,7 @@ func TestRefreshFailsWithItsOperations(t *testing.T) {
 	for at, more := int64(1), true; more; at++ {
 		p := newBesidePair(t, vfs.NewMem(), engine.Options{ReaderBytes: 1, LogBytes: 8 << 20})
 		p.put(30)
-		// A sync that fails is not tried again: what the writer does not say is durable is not shown.
+		// A sync that fails is not tried again: what is not said to be durable is not shown.
 		plan := &vfstest.FailPlan{At: at, Err: errDisk, Match: func(op vfstest.Op) bool {
 			return op.Kind != vfstest.OpSync && op.Kind != vfstest.OpOpenReadWrite
 		}}
@@ -208,9 +208,10 @@ func TestRefreshFailsWithItsOperations(t *testing.T) {
 		ok(t, db.Refresh())
 		var op vfstest.Op
 		op, more = plan.Failed()
-		if got, want := itemsOf(t, db), itemsOf(t, p.writer); !maps.EqualFunc(got, want, sameItem) {
-			t.Fatalf("operation %d, %v %s: %d items, or others, instead of %d", at, op.Kind, op.Name,
-				len(got), len(want))
+		got, want := itemsOf(t, db), itemsOf(t, p.writer)
+		if !maps.EqualFunc(got, want, sameItem) {
+			t.Fatalf("operation %d, %v %s: %d items, or others, instead of %d", at, op.Kind,
+				op.Name, len(got), len(want))
 		}
 		mustClose(t, db)
 		mustClose(t, p.writer)
