@@ -51,7 +51,7 @@ func (w *world) violated(s step, refused error) error {
 	switch {
 	case err != nil:
 		return err
-	case len(rows) == 0:
+	case len(rows) == 0 && !w.expires: // what has expired is checked, and not seen in o
 		return fmt.Errorf("%s: %w, which no row says", s, refused)
 	}
 	return errViolated

@@ -34,6 +34,7 @@ type world struct {
 	noTx     bool     // the storage has no transactions
 
 	kept    string // the check of t, "" for none
+	expires bool   // rows may have expired when they are written
 	oracles bool
 	ids     []int64  // of the rows of t, if pivots are known
 	pivots  [2]int64 // ids of the rows in p1 and p2, 0 if they are not known
@@ -55,7 +56,8 @@ func (p *program) run(t *testing.T, c *counts, spoil func(string, []string) []st
 	t.Helper()
 	over := func(own *counts, storage storageOf, answers *answers) (int, error) {
 		w := &world{ctx: context.Background(), unique: map[string]*index{}, counts: own,
-			spoil: spoil, oracles: p.oracles, kept: p.check, expected: answers, noTx: p.noTx}
+			spoil: spoil, oracles: p.oracles, kept: p.check, expires: p.ttl != "",
+			expected: answers, noTx: p.noTx}
 		return w.run(t, p, storage)
 	}
 	if otherStorage == nil {
