@@ -8,7 +8,7 @@ import (
 )
 
 // Source delivers every version in a file once, in order. It implements
-// cursor.Source. It reads 256 KiB at a time, unless told otherwise, and does not touch the cache,
+// cursor.Source. It reads 256 KiB at a time, if not set otherwise, and does not touch the cache,
 // so that a compaction does not push out what readers use. A Source belongs to one goroutine at a
 // time; it needs no closing.
 type Source struct {

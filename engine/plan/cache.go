@@ -102,8 +102,8 @@ func (c *Cache) KeepAgain(key []byte, prepared any) {
 	c.Keep(key, prepared)
 }
 
-// literalsMatter is kept for a query with parameters for the values in its text if the plan is
-// chosen by the values, or there is none.
+// literalsMatter is kept for a query with parameters for the values in its text if its plan depends
+// on the values, or if it has no plan.
 type literalsMatter struct{}
 
 // PrepareLiterals is Prepare of a query without parameters whose values come from a text. From the

@@ -173,8 +173,8 @@ type Group struct {
 	owed    int64
 }
 
-// NewGroup returns an empty group of a file of which owedBytes are in memory outside of the cache
-// until Drop. The values of all files have so much less room, down to a quarter of the budget: one
+// NewGroup returns an empty group of a file that has owedBytes in memory outside of the cache until
+// Drop. The values of all files have so much less room, down to a quarter of the budget: one
 // budget bounds both, however many files there are.
 func (c *Cache) NewGroup(owedBytes int64) *Group {
 	c.mu.Lock()
