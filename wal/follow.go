@@ -51,6 +51,7 @@ type Follower struct {
 	// unsynced are the segments with records above claim.
 	unsynced []SegmentNum
 	idle     int  // calls in a row that have found nothing
+	found    bool // the call before has returned a record
 	around   bool // the directory is to be looked at
 	walked   []walked
 }
@@ -93,12 +94,18 @@ func (f *Follower) SyncedSeq() base.SeqNum { return min(f.claim, f.last) }
 // Durable says that records up to a sequence number are.
 func (f *Follower) Durable(seq base.SeqNum) { f.claim = max(f.claim, seq) }
 
-// LookAround makes Next look at the whole directory before it finds nothing: what another process
-// has begun since is not missed.
+// LookAround makes Next look at the next segment, and at the whole directory, before it finds
+// nothing: what another process has begun since is not missed.
 func (f *Follower) LookAround() { f.around = true }
 
+// followBytes is the first read of a look at what was appended: about what a busy writer appends
+// between two looks.
+const followBytes = 4 << 10
+
 // Next returns the next record; ok is false if there is none by now. The error matches ErrLost if
-// there never will be one here.
+// there never will be one here. After records, only the call that follows a false ok, or
+// LookAround, finds a segment that has begun meanwhile: most looks at a log that is written find
+// records, and need not open another file.
 func (f *Follower) Next() (rec Record, ok bool, err error) {
 	for {
 		h, payload, ok, err := f.look()
@@ -113,8 +120,13 @@ func (f *Follower) Next() (rec Record, ok bool, err error) {
 				return rec, false, fmt.Errorf("%w: commit %d follows %d", ErrLost, h.seq, f.last)
 			}
 			f.off += recordBytes(h.payloadBytes())
-			f.last, f.idle = h.seq, 0
+			f.last, f.idle, f.found = h.seq, 0, true
 			return Record{Seq: h.seq, Payload: payload}, true, nil
+		}
+		found := f.found
+		f.found = false
+		if found && !f.around {
+			return rec, false, nil
 		}
 		if more, err := f.advance(); err != nil || !more {
 			return rec, false, err
@@ -142,23 +154,15 @@ func (f *Follower) look() (h recordHead, payload []byte, ok bool, err error) {
 			return h, payload, ok, err
 		}
 	}
-	// Why not the whole window at once: usually there is nothing.
-	var head [recordHeader]byte
-	if n, err := f.file.file.ReadAt(head[:], f.off); n < recordHeader {
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
-		return h, nil, false, err
-	}
-	if decodeRecordHead(head[:]).tag != f.tag {
-		f.file.most = firstBytes
-		return h, nil, false, nil
-	}
 	if f.file.size, err = f.file.file.Size(); err != nil {
 		return h, nil, false, err
 	}
-	f.file.buf = f.file.buf[:0]
-	return f.file.record(f.off, f.tag)
+	f.file.buf = f.file.buf[:0] // it is older than the file
+	h, payload, ok, err = f.file.record(f.off, f.tag)
+	if !ok || h.marker() {
+		f.file.most = followBytes
+	}
+	return h, payload, ok, err
 }
 
 // advance goes on to the next segment, and reports whether there may be a record now.

@@ -97,11 +97,14 @@ func (f *followed) follower() *wal.Follower {
 	return r
 }
 
-// catchUp reads what there is.
+// catchUp reads what there is: after records, a next segment is seen by one more call.
 func (f *followed) catchUp(r *wal.Follower) error {
-	for {
+	for found := false; ; found = true {
 		before := r.LastSeq()
 		rec, ok, err := r.Next()
+		if err == nil && !ok && found {
+			rec, ok, err = r.Next()
+		}
 		if err != nil || !ok {
 			return err
 		}

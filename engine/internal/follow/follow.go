@@ -4,8 +4,8 @@
 // # Readers beside the writer
 //
 // A follower keeps a lease (package lease) and is at one state of the manifest and one place in the
-// log. With each refresh it reads the manifest, then the log, to their ends; inserts the records
-// into its memtables; switches to stripes with the files of a newer state (read.State's
+// log. With each refresh it reads the manifest (not each time), then the log, to their ends; inserts
+// the records into its memtables; switches to stripes with the files of a newer state (read.State's
 // generations); raises the visible seq; and moves its lease on.
 //
 // Why the manifest before the log: a flush syncs the log before its edit, so the log, read
@@ -52,6 +52,9 @@ var ErrStale = errors.New("the writing process has removed what this reader need
 const (
 	// refreshEvery is the time between two looks at the log.
 	refreshEvery = 20 * time.Millisecond
+	// manifestEvery is how many looks at the log pass between two at the manifest: commits are in
+	// the log, so until then the memtables have what files have, too.
+	manifestEvery = 4
 	// syncAfter is how long commits wait for their writer to sync them.
 	syncAfter = 40 * time.Millisecond
 )
@@ -89,6 +92,7 @@ type Follower struct {
 	// unsyncable: a sync of the log has failed.
 	unsyncable bool
 	closed     bool //
+	looks      int  // at the log
 
 	genMu sync.Mutex
 	gens  map[*[base.NumStripes]stripe.Stripe]manifest.Position // guarded by genMu: in use
@@ -160,7 +164,7 @@ func (f *Follower) replay(state *manifest.State, stripes *[base.NumStripes]strip
 	log = wal.Follow(o, tail)
 	// Further records show that there is no damage: they were appended meanwhile.
 	if err == nil || errors.Is(err, corrupt.ErrCorrupt) {
-		if err != nil {
+		if err != nil || log.LastSeq() < state.LastSeq {
 			log.LookAround()
 		}
 		for {
@@ -261,17 +265,24 @@ func (f *Follower) refresh(patience time.Duration) error {
 }
 
 func (f *Follower) refreshLocked(patience time.Duration) error {
+	whole := patience == 0 || f.looks%manifestEvery == 0
+	f.looks++
 	if patience == 0 {
 		f.log.LookAround()
 	}
-	if _, err := f.man.Poll(); err != nil {
-		return err
+	if whole {
+		if _, err := f.man.Poll(); err != nil {
+			return err
+		}
 	}
 	state := f.man.State()
 	err := f.readLog(patience)
 	if err == nil && f.log.LastSeq() < state.LastSeq { // another segment has what is missing
 		f.log.LookAround()
 		err = f.readLog(patience)
+	}
+	if errors.Is(err, wal.ErrLost) && !whole {
+		return f.refreshLocked(0)
 	}
 	if errors.Is(err, wal.ErrLost) || err == nil && f.log.LastSeq() < state.LastSeq {
 		return f.again(state)
