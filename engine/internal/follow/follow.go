@@ -4,9 +4,9 @@
 // # Readers beside the writer
 //
 // A follower keeps a lease (package lease) and is at one state of the manifest and one place in the
-// log. With each refresh it reads the manifest (not each time), then the log, to their ends; inserts
-// the records into its memtables; switches to stripes with the files of a newer state (read.State's
-// generations); raises the visible seq; and moves its lease on.
+// log. With each refresh it reads the manifest (not each time), then the log, to their ends;
+// inserts the records into its memtables; switches to stripes with the files of a newer state
+// (read.State's generations); raises the visible seq; and moves its lease on.
 //
 // Why the manifest before the log: a flush syncs the log before its edit, so the log, read
 // afterwards, has all that is in the files of the state. Then the memtables may let go of what the
