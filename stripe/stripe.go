@@ -92,6 +92,9 @@ func (s *Stripe) ID() base.StripeID { return s.id }
 // Locks of several stripes are taken in ascending order of their numbers.
 func (s *Stripe) Lock() { s.write.Lock() }
 
+// TryLock takes the write mutex if it is free, and reports whether it has.
+func (s *Stripe) TryLock() bool { return s.write.TryLock() }
+
 // Unlock releases the write mutex.
 func (s *Stripe) Unlock() { s.write.Unlock() }
 

@@ -74,6 +74,17 @@ func (v *View) Readable() int {
 	return len(v.Runs)
 }
 
+// Entries returns how many versions the view has, but for older ones in memtables.
+func (v *View) Entries() (n int64) {
+	v.tables(func(t *memtable.Table) { n += int64(t.Len()) })
+	for _, r := range v.Runs {
+		for _, f := range r.Files {
+			n += int64(f.Meta.Entries)
+		}
+	}
+	return n
+}
+
 // MemtableBytes returns the memory of all memtables of the view.
 func (v *View) MemtableBytes() int64 {
 	n := v.Active.Bytes()

@@ -239,6 +239,9 @@ func (p *Pipeline) insert(b *Batch, scanned []read.StripeSpan, seq base.SeqNum) 
 				Key: b.key(op), Seq: seq, Kind: op.kind, Value: b.valueOf(op),
 				Expiry: op.expiry,
 			}
+			if op.kind != base.KindDelete {
+				p.env.Reads.Note(op.stripe, e.Key)
+			}
 			grown += s.Put(&e, p.env.Reads.Hash(e.Key), horizon)
 		}
 	}

@@ -60,6 +60,7 @@ type Iteration struct {
 	span      base.Span
 	reverse   bool
 	merged    bool
+	windows   windows // of a merge of stripes
 	gathering *gathering
 	sampling  *sampling
 
@@ -137,6 +138,7 @@ func (it *Iteration) release() {
 	it.merged, it.gathering, it.sampling = false, nil, nil
 	it.part, it.parts, it.query.pk = nil, nil, nil
 	it.share, it.stripe = nil, 0
+	it.windows = windows{}
 	clear(it.kept[:cap(it.kept)])
 	it.entries.Release()
 	if cap(it.scratch) > maxPooledBytes {
@@ -198,17 +200,9 @@ func (it *Iteration) Read(s base.Span, reverse bool) {
 		it.open(it.part.stripe, s, reverse, firstRows(it.limit))
 	default:
 		it.readMerged()
-		it.mergedBounds(&it.bounds, s, reverse, len(it.stripes))
-		for i, id := range it.stripes {
-			if i+1 < len(it.stripes) && it.bare(id) {
-				continue
-			}
-			over := it.reader.overlay(id)
-			it.err = it.source.Add(&it.node.gen.stripes[id], &it.bounds, over)
-			if it.err != nil {
-				return
-			}
-		}
+		it.reverse = reverse
+		it.divide(s)
+		it.openWindow()
 	}
 }
 
@@ -247,7 +241,7 @@ func (it *Iteration) openWalk(s base.Span) {
 func (it *Iteration) advance() bool {
 	switch {
 	case it.merged:
-		return false
+		return it.nextWindow()
 	case it.gathering != nil:
 		return it.gathering.walk(it)
 	case it.sampling != nil:

@@ -42,7 +42,9 @@ type Env struct {
 	// ReadAheadBytes bounds what an ordered scan over all stripes reads ahead of uncached blocks,
 	// for one run of each stripe.
 	ReadAheadBytes int
-	NowMs          func() int64
+	// SlotBytes bounds the memory of a map of slots.
+	SlotBytes int
+	NowMs     func() int64
 	// Follows says that another process writes: stripes are switched, and readers of the present
 	// read at the visible seq.
 	Follows bool
@@ -60,6 +62,7 @@ type State struct {
 	snaps    snapshots
 	counters counters
 	visible  visible
+	making   slotMaking
 }
 
 // New returns the state of a database whose stripes need not be initialised yet.
@@ -101,6 +104,7 @@ func (s *State) Retention() stripe.Retention {
 	// this number or above.
 	horizon := s.visible.load()
 	now := s.MergeNowMs() // before the floor, which only goes up
+	s.ageSlots(now)
 	if floor, kept := s.Floor(); kept {
 		horizon = min(horizon, floor)
 	}

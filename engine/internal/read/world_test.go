@@ -38,7 +38,9 @@ func newWorld(t *testing.T) *world {
 		BlockBytes: 4096, FileBytes: 1 << 20, FilterBits: 8, Memory: new(atomic.Int64),
 	}
 	w.now.Store(1)
-	w.State = New(Env{Stripes: &w.stripes, BlockBytes: 4096, NowMs: w.now.Load})
+	w.State = New(Env{
+		Stripes: &w.stripes, BlockBytes: 4096, SlotBytes: 1 << 20, NowMs: w.now.Load,
+	})
 	for i := range w.stripes {
 		w.stripes[i].Init(base.StripeID(i), &w.env, nil)
 	}
