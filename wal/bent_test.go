@@ -38,12 +38,13 @@ func (b *bentFS) bend(f vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bentFile{f, b}, nil
+	return bentFile{f, b, b.linksErr}, nil
 }
 
 type bentFile struct {
 	vfs.File
-	fs *bentFS
+	fs       *bentFS
+	linksErr error // of the time when it was opened: the sync of a log in use is not meant
 }
 
 func (f bentFile) Size() (int64, error) {
@@ -54,8 +55,8 @@ func (f bentFile) Size() (int64, error) {
 }
 
 func (f bentFile) Links() (int, error) {
-	if f.fs.linksErr != nil {
-		return 0, f.fs.linksErr
+	if f.linksErr != nil {
+		return 0, f.linksErr
 	}
 	return f.File.Links()
 }

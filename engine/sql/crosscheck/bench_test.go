@@ -27,11 +27,21 @@ var speedQueries = []struct{ name, text string }{
 	{"sort", "SELECT id FROM t ORDER BY a, id"},
 }
 
-// sqliteDrivers are the drivers of SQLite to compare with: that in Go, and where there is a C
-// compiler that in C.
-var sqliteDrivers = []string{"sqlite"}
+// peer is a database to compare with, in memory.
+type peer struct {
+	driver, dsn string
+	set         string // what is executed first
+	values      func() any
+}
 
-// BenchmarkSpeed is the time of queries of kstone and of SQLite, both in memory, by rows of t;
+// raw is a place of a value that is not converted.
+func raw() any { return new(sql.RawBytes) }
+
+// peers are SQLite in Go, and where there is a C compiler SQLite in C and, with the build tag
+// duckdb, DuckDB.
+var peers = []peer{{driver: "sqlite", dsn: "file::memory:", set: "SELECT 1", values: raw}}
+
+// BenchmarkSpeed is the time of queries of kstone and its peers, all in memory, by rows of t;
 // written are rows that are still in memtables. Compare them with -cpu 1 and 2, interleaved:
 // -count 5.
 func BenchmarkSpeed(b *testing.B) {
@@ -50,12 +60,12 @@ func BenchmarkSpeed(b *testing.B) {
 						queryAll(b, ours, q.text)
 					}
 				})
-				for i, driver := range sqliteDrivers {
-					b.Run(q.name+"/"+driver, func(b *testing.B) {
+				for i, p := range peers {
+					b.Run(q.name+"/"+p.driver, func(b *testing.B) {
 						b.ReportAllocs()
 						defer processor(b, c.rows)()
 						for b.Loop() {
-							readAll(b, theirs[i], q.text)
+							readAll(b, theirs[i], p.values, q.text)
 						}
 					})
 				}
@@ -65,7 +75,7 @@ func BenchmarkSpeed(b *testing.B) {
 }
 
 // BenchmarkRising is the time of a query of a thousandth of the rows by a column that rises with
-// the key and has no index: zones leave out blocks, SQLite reads all rows. KSTONE_SCALE=10000000
+// the key and has no index: zones leave out blocks. KSTONE_SCALE=10000000
 // has 10 million rows, after minutes of loading.
 func BenchmarkRising(b *testing.B) {
 	rows := 100_000
@@ -83,10 +93,10 @@ func BenchmarkRising(b *testing.B) {
 			queryAll(b, ours, text)
 		}
 	})
-	for i, driver := range sqliteDrivers {
-		b.Run(driver, func(b *testing.B) {
+	for i, p := range peers {
+		b.Run(p.driver, func(b *testing.B) {
 			for b.Loop() {
-				readAll(b, theirs[i], text)
+				readAll(b, theirs[i], p.values, text)
 			}
 		})
 	}
@@ -110,12 +120,12 @@ func BenchmarkNewTexts(b *testing.B) {
 				queryAll(b, ours, next())
 			}
 		})
-		for i, driver := range sqliteDrivers {
-			b.Run(q.name+"/"+driver, func(b *testing.B) {
+		for i, p := range peers {
+			b.Run(q.name+"/"+p.driver, func(b *testing.B) {
 				b.ReportAllocs()
 				defer processor(b, 1)()
 				for b.Loop() {
-					readAll(b, theirs[i], next())
+					readAll(b, theirs[i], p.values, next())
 				}
 			})
 		}
@@ -149,18 +159,17 @@ func processor(b *testing.B, rows int) func() {
 	return func() { b.ReportMetric((used()-before)/float64(b.N*rows), "cpu-ns/row") }
 }
 
-// readAll reads the result of a query of SQLite.
-func readAll(b *testing.B, db *sql.DB, text string) {
+// readAll reads the result of a query of a peer.
+func readAll(b *testing.B, db *sql.DB, value func() any, text string) {
 	rows, err := db.Query(text)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer rows.Close()
 	columns, _ := rows.Columns()
-	values := make([]sql.RawBytes, len(columns))
 	into := make([]any, len(columns))
-	for i := range values {
-		into[i] = &values[i]
+	for i := range into {
+		into[i] = value()
 	}
 	for rows.Next() {
 		if err := rows.Scan(into...); err != nil {
@@ -186,13 +195,16 @@ func openSpeed(b *testing.B, rows int, a func(i int) int, flush bool) (*ksql.Ses
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { db.Close() })
-	theirs := make([]*sql.DB, len(sqliteDrivers))
-	for i, driver := range sqliteDrivers {
-		if theirs[i], err = sql.Open(driver, "file::memory:"); err != nil {
+	theirs := make([]*sql.DB, len(peers))
+	for i, p := range peers {
+		if theirs[i], err = sql.Open(p.driver, p.dsn); err != nil {
 			b.Fatal(err)
 		}
 		theirs[i].SetMaxOpenConns(1)
 		b.Cleanup(func() { theirs[i].Close() })
+		if _, err = theirs[i].Exec(p.set); err != nil {
+			b.Fatal(err)
+		}
 	}
 	ours := ksql.Open(db)
 	all := func(text string) {
