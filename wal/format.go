@@ -39,6 +39,7 @@ const (
 	segmentHeader  = 64
 	recordHeader   = 24
 	recordAlign    = 8
+	recordTag      = 8              // offset of the tag in a record header
 	markerLength   = math.MaxUint32 // payload length that makes a record a sync marker
 	noClaim        = math.MaxUint32 // synced lag that is too large to say
 	tagFrom, tagTo = 16, 48

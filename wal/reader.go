@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -145,19 +144,21 @@ func (r *segmentReader) findTag(off int64, tags []uint32) (h recordHead, at int6
 	return h, -1, nil
 }
 
-// indexTag returns the first multiple of 8 at which b has a record header with a tag, or -1. Why
-// not header by header: an Open looks at all that follows the end of the log, and a search for
-// bytes reads many at a time.
+// indexTag returns the first multiple of 8 at which b has a record header with a tag, or -1. An
+// Open looks at all that follows the end of the log, so each step looks at four places. Why not
+// bytes.Index: it is ten times slower for a tag that begins with a byte which is frequent.
 func indexTag(b []byte, tag uint32) int {
-	var want [4]byte
-	binary.LittleEndian.PutUint32(want[:], tag)
-	for i := 0; i+recordHeader <= len(b); i++ {
-		next := bytes.Index(b[i+8:], want[:])
-		if next < 0 {
+	const step = 4 * recordAlign
+	i := 0
+	for ; i+step+recordHeader <= len(b); i += step {
+		p := b[i+recordTag : i+recordTag+step]
+		if binary.LittleEndian.Uint32(p) == tag || binary.LittleEndian.Uint32(p[8:]) == tag ||
+			binary.LittleEndian.Uint32(p[16:]) == tag || binary.LittleEndian.Uint32(p[24:]) == tag {
 			break
 		}
-		i += next
-		if i%recordAlign == 0 && i+recordHeader <= len(b) {
+	}
+	for ; i+recordHeader <= len(b); i += recordAlign {
+		if binary.LittleEndian.Uint32(b[i+recordTag:]) == tag {
 			return i
 		}
 	}
