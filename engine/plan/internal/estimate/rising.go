@@ -77,20 +77,44 @@ func (e *Estimator) together(f float64, terms []expr.Expr) float64 {
 	if len(ranges) < 2 {
 		return f
 	}
-	from, share := make([]float64, len(ranges)), make([]float64, len(ranges))
+	parts := make([]part, len(ranges))
 	least := 1.0
 	for i, r := range ranges {
-		share[i] = max(e.within(r.ordinal, r.bounds), 1e-9)
-		if !r.lo.IsNull() {
-			from[i] = e.within(r.ordinal, bounds{hi: r.lo, below: !r.above})
+		p := e.partOf(r)
+		for _, q := range parts[:i] {
+			both := positionSlack + p.slack + q.slack + min(p.to, q.to) - max(p.from, q.from)
+			both = min(max(0, both), p.share, q.share)
+			least = min(least, both/(p.share*q.share))
 		}
-		for j := range i {
-			both := positionSlack + min(from[i]+share[i], from[j]+share[j]) - max(from[i], from[j])
-			both = min(max(0, both), share[i], share[j])
-			least = min(least, both/(share[i]*share[j]))
-		}
+		parts[i] = p
 	}
 	return f * least
+}
+
+// part is where a range of a column is in the rows that are in the order of the column: from is
+// the share of the rows before it, to that before its end, and slack by how much these may be
+// wrong.
+type part struct{ share, from, to, slack float64 }
+
+// partOf returns where a range is.
+func (e *Estimator) partOf(r columnRange) part {
+	p := part{share: max(e.within(r.ordinal, r.bounds), 1e-9), to: 1}
+	if !r.lo.IsNull() {
+		p.from, p.slack = e.position(r.ordinal, r.lo, r.above)
+	}
+	if !r.hi.IsNull() {
+		to, slack := e.position(r.ordinal, r.hi, !r.below)
+		p.to, p.slack = to, p.slack+slack
+	}
+	return p
+}
+
+// position returns the share of the rows before a value, or with after up to it, and by how much it
+// may be wrong: what is before and what is not are counted by blocks, and may not add up.
+func (e *Estimator) position(ordinal int, v expr.Value, after bool) (f, slack float64) {
+	before := e.within(ordinal, bounds{hi: v, below: !after})
+	rest := e.within(ordinal, bounds{lo: v, above: after})
+	return before / max(before+rest, 1e-9), math.Abs(1 - before - rest)
 }
 
 // hasEnd reports whether a range has the first or the last value of its column.
