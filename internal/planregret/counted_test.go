@@ -229,17 +229,36 @@ func TestPlansOfFirstRows(t *testing.T) {
 	if e, read := run(later); read > 600 {
 		t.Errorf("%s reads %.0f\n%s", later, read, e)
 	}
-	// The rows are the last ones of both columns, though what is counted of them does not add up.
+	// The rows are the last ones of both columns, though what is counted of them does not add up,
+	// or those of most of a part of each.
 	const end = "SELECT note FROM orders WHERE created BETWEEN 70293 AND 270294 AND id >= 19980 " +
 		"ORDER BY created DESC LIMIT 1"
-	if e, read := run(end); read > 600 {
-		t.Errorf("%s reads %.0f\n%s", end, read, e)
+	const both = "SELECT note FROM orders WHERE day BETWEEN 24 AND 25 AND created BETWEEN 117143 " +
+		"AND 129644 ORDER BY created DESC LIMIT 100"
+	for text, most := range map[string]float64{end: 600, both: 4_000} {
+		if e, read := run(text); read > most {
+			t.Errorf("%s reads %.0f\n%s", text, read, e)
+		}
 	}
 	// The rows of a customer are together in an index, codes are in as many buckets as there are.
 	const either = "SELECT note FROM orders WHERE code BETWEEN 35000 AND 35031 OR " +
 		"cust = 50 LIMIT 1"
 	if e, read := run(either); read > 1_000 {
 		t.Errorf("%s reads %.0f\n%s", either, read, e)
+	}
+}
+
+// TestPlansOfLastRows seeks rows that came after the statistics: they are at the end of columns
+// that rise.
+func TestPlansOfLastRows(t *testing.T) {
+	w := newWorld(t, smallRows, false)
+	w.load(1, 0, smallRows/10)
+	w.analyze()
+	w.load(1, smallRows/10, smallRows)
+	const last = "SELECT max(created) FROM orders WHERE created BETWEEN 63738 AND 263739 AND " +
+		"id >= 19990"
+	if e := w.explain("EXPLAIN ANALYZE ", last, nil); w.readBy(e) > 1_000 {
+		t.Errorf("%s\n%s", last, e)
 	}
 }
 

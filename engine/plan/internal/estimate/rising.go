@@ -67,8 +67,8 @@ func (e *Estimator) reach(ordinal int, reverse bool, terms []expr.Expr, room int
 // positionSlack is how far, as a share of the rows, columns that rise together may be apart.
 const positionSlack = 0.005
 
-// together lowers the estimate of terms that was made as if columns were independent: ranges of
-// columns that rise may be different parts of the table.
+// together corrects the estimate of terms that was made as if columns were independent: of ranges
+// of columns that rise, the rows are those that the parts of the table have in common.
 func (e *Estimator) together(f float64, terms []expr.Expr) float64 {
 	if e.stats == nil || len(e.stats.Monotonic) < 2 || len(terms) < 2 || f == 0 {
 		return f
@@ -78,17 +78,17 @@ func (e *Estimator) together(f float64, terms []expr.Expr) float64 {
 		return f
 	}
 	parts := make([]part, len(ranges))
-	least := 1.0
+	common, product := 1.0, 1.0
 	for i, r := range ranges {
 		p := e.partOf(r)
 		for _, q := range parts[:i] {
 			both := positionSlack + p.slack + q.slack + min(p.to, q.to) - max(p.from, q.from)
-			both = min(max(0, both), p.share, q.share)
-			least = min(least, both/(p.share*q.share))
+			common = min(common, max(0, both), p.share, q.share)
 		}
 		parts[i] = p
+		product *= p.share
 	}
-	return f * least
+	return f * common / product
 }
 
 // part is where a range of a column is in the rows that are in the order of the column: from is
@@ -117,7 +117,8 @@ func (e *Estimator) position(ordinal int, v expr.Value, after bool) (f, slack fl
 	return before / max(before+rest, 1e-9), math.Abs(1 - before - rest)
 }
 
-// hasEnd reports whether a range has the first or the last value of its column.
+// hasEnd reports whether a range has the first or the last value of its column. Values that the
+// statistics do not know are the last ones.
 func (e *Estimator) hasEnd(r columnRange) bool {
 	for x := range e.KeysWith(r.ordinal) {
 		k := e.stats.Key(x)
@@ -126,7 +127,9 @@ func (e *Estimator) hasEnd(r columnRange) bool {
 		}
 		var room [2 * shortBytes]byte
 		if lo, hi, ok := e.encodeBounds(room[:], x, 0, r.bounds); ok {
-			return k.Histogram.HasEnd(lo, hi)
+			later := r.hi.IsNull() && (e.rows > 0 || e.stats.Sampled > 0) &&
+				k.Histogram.Outside(lo, hi)
+			return later || k.Histogram.HasEnd(lo, hi)
 		}
 	}
 	return false
