@@ -30,6 +30,7 @@ type path struct {
 	entry    schema.ColumnSet // what is known before the row is fetched
 	covering bool
 	keysOnly bool
+	counts   bool // no column is wanted
 	// repeats: a row may be found several times, through several entries.
 	repeats bool
 
@@ -326,6 +327,7 @@ func addColumns(n *need, e expr.Expr, source int) {
 
 // setCover decides from where what is needed is read.
 func (p *path) setCover(wanted schema.ColumnSet) {
+	p.counts = wanted.Empty() && !p.need.rowKey
 	if p.index == nil {
 		p.entry, p.covering = wanted, true
 		p.keysOnly = wanted.Within(rowKeyColumns(p.rel.table))

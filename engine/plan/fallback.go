@@ -31,7 +31,7 @@ const (
 	triedShare   = 0.25
 	doubtedShare = 0.5
 	doubtedCost  = 1.5
-	leastTried   = 250_000
+	leastTried   = 80_000
 )
 
 // bounded returns a plan that may turn out to be dear, because rows may be rarer than was expected,

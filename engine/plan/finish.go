@@ -288,7 +288,16 @@ func (f *finisher) group() {
 		g.Elements = append(g.Elements, ColumnRef{Source: operator.Computed, Name: name})
 	}
 	g.Mode = f.groupMode()
-	g.Expected.Cost = in.Cost + in.Rows*f.costs().Test*float64(1+len(q.aggregates))
+	computed := float64(len(g.Keys)) // COUNT(*) of all adds up numbers of rows
+	for _, a := range g.Aggregates {
+		if a.Arg != nil {
+			computed++
+		}
+	}
+	if computed > 0 {
+		computed++
+	}
+	g.Expected.Cost = in.Cost + in.Rows*f.costs().Test*computed
 	g.Expected.Rows = in.Rows
 	f.charge(&g.Step, q.groups...)
 	for _, a := range q.aggregates {

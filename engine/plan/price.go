@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -30,6 +31,21 @@ func (p *path) buckets() float64 {
 		return p.q.costs().AllTrees()
 	}
 	return float64(max(1, x.Buckets()))
+}
+
+// withoutRows is the share of Costs.Stripe that it takes to find no row of the table in a stripe:
+// 80 ns if files do not have the key, 320 if it is sought in a memtable, and 400 with rows.
+const withoutRows = 0.4
+
+// seekCost is what it costs to find the first keys of what is read.
+func (p *path) seekCost(e *estimate.Estimator, c *Costs, seeks float64) float64 {
+	all := c.AllTrees()
+	if p.skip != nil || p.spread() != nil || p.scan.Buckets != all {
+		return seeks * c.Seek
+	}
+	without := math.Exp(-e.Rows() / all) // the share of the stripes
+	each := c.Stripe * (1 - (1-withoutRows)*without)
+	return p.scan.Ranges * (c.Seek + (all-1)*each)
 }
 
 // price sets the estimates of a path.
@@ -90,7 +106,10 @@ func (p *path) reading(e *estimate.Estimator, c *Costs, read, seeks float64) (
 	p.reads = read
 	cost += read * (c.Key + c.Byte*e.EntryBytes(p.index) + c.Test*float64(len(p.pred)))
 	decoded := read
-	if p.index == nil {
+	switch {
+	case p.counts:
+		decoded = 0
+	case p.index == nil:
 		decoded = min(read, p.rows) // a row is tested before
 	}
 	cost += decoded * c.Decode
@@ -118,7 +137,7 @@ func (p *path) reading(e *estimate.Estimator, c *Costs, read, seeks float64) (
 		}
 	}
 	return operator.Estimate{Rows: p.rows, Startup: streams*c.Seek + startup,
-		Cost: seeks*c.Seek + cost}, cost
+		Cost: p.seekCost(e, c, seeks) + cost}, cost
 }
 
 // firstFetch is how many rows are fetched at once at first, and blockBytes the usual size of a

@@ -53,7 +53,7 @@ func (q *query) priceZones(e *estimate.Estimator, paths []*path) {
 			}
 		}
 		seeks := p.scan.Ranges * p.scan.Buckets
-		best := e.Entries(p.index)*p.scan.Fraction*c.Zone + seeks*c.Seek
+		best := e.Entries(p.index)*p.scan.Fraction*c.Zone + p.seekCost(e, c, seeks)
 		switch {
 		case same < i && paths[same].left < 1: // it reads the same
 			p.left = paths[same].left

@@ -85,8 +85,8 @@ func (w *writer) settings() settings {
 	}
 	if w.chance(50) {
 		c := &s.costs
-		for _, f := range []*float64{&c.Seek, &c.Key, &c.Byte, &c.Fetch, &c.Merge, &c.Hash,
-			&c.Sort} {
+		for _, f := range []*float64{&c.Seek, &c.Stripe, &c.Key, &c.Byte, &c.Fetch,
+			&c.Merge, &c.Hash, &c.Sort} {
 			*f *= oneOf(w.Rand, []float64{1, 1, 0.01, 100})
 		}
 	}

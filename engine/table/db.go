@@ -182,7 +182,8 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 // costsOf returns what the planner compares plans by.
 func costsOf(c store.Costs) *plan.Costs {
 	p := plan.DefaultCosts
-	p.Seek, p.Key = cmp.Or(c.Seek, p.Seek), cmp.Or(c.Key, p.Key)
+	p.Seek, p.Stripe = cmp.Or(c.Seek, p.Seek), cmp.Or(c.Seek, p.Stripe)
+	p.Key = cmp.Or(c.Key, p.Key)
 	p.Byte, p.Fetch = cmp.Or(c.Byte, p.Byte), cmp.Or(c.Fetch, p.Fetch)
 	p.Trip, p.Page, p.Batch = c.RoundTrip, float64(c.Page), float64(c.Batch)
 	p.Trees = float64(c.Trees)

@@ -45,6 +45,7 @@ type world struct {
 	session *sql.Session
 	rows    int
 	known   string          // of its rows
+	files   string          // how its rows are in files
 	best    map[string]best // by query with its values: of all plans
 	seen    map[string]work // by query with its values, and plan
 }

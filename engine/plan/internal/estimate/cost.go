@@ -7,6 +7,7 @@ import "math"
 // the data in the cache. Only their proportions matter to the choice.
 type Costs struct {
 	Seek   float64 // finding the first key of a range in one stripe
+	Stripe float64 // and in each other stripe, of a range of rows that all may have
 	Key    float64 // reading on to the next key
 	Byte   float64 // each byte of key and value on the way
 	Fetch  float64 // reading a row by its key, in a batch
@@ -42,8 +43,8 @@ func (c *Costs) AllTrees() float64 {
 
 // DefaultCosts is what is used without calibration.
 var DefaultCosts = Costs{
-	Seek: 1500, Key: 40, Byte: 0.2, Fetch: 900, Decode: 60, Merge: 10, Test: 25, Zone: 3, Hash: 80,
-	Sort: 30,
+	Seek: 1500, Stripe: 400, Key: 40, Byte: 0.2, Fetch: 900, Decode: 60, Merge: 10, Test: 25,
+	Zone: 3, Hash: 80, Sort: 30,
 }
 
 // Stripes is the number of LSM trees a scan of all rows has to look into.
