@@ -21,14 +21,16 @@ type work struct {
 	time time.Duration
 }
 
-// keysPerSeek, keysPerStripe and keysPerFetch are how many keys are read in the time of a seek, of
-// a seek that finds nothing in the stripe of a range, and in that in which one row of a batch is
-// fetched: 100 ns, 2 to 4 µs, 0.4 µs, and 1 µs of CPU time, as was measured.
+// keysPerSeek, keysPerStripe, keysPerStream and keysPerFetch are how many keys are read in the time
+// of a seek, of a seek that finds nothing in the stripe of a range, of opening a stripe to merge it
+// with others, and in that in which one row of a batch is fetched: 100 ns, 2 to 4 µs, 0.4 µs, 2 µs
+// and 1 µs of CPU time, as was measured.
 // allowance, in keys, is about what it costs to plan a new text with some ranges to count, 50 µs:
 // a plan is not blamed for less than it takes to find a better one.
 const (
 	keysPerSeek   = 35
 	keysPerStripe = 4
+	keysPerStream = 18
 	keysPerFetch  = 10
 	allowance     = 500
 )
@@ -275,13 +277,14 @@ func (w *world) readBy(e *plan.Explanation) float64 {
 	sum := float64(a.Keys) + keysPerSeek*float64(a.Seeks-a.Fetched) +
 		keysPerFetch*float64(a.Fetched) + float64(a.Blocks.Skipped)
 	limited, seeks, keys, rows := false, int(a.Seeks), int(a.Keys), int(a.Rows)
+	each := float64(keysPerStripe)
 	for _, a := range e.Attributes {
 		if a.Name == "limit" { // reached, it ends the scan
 			most, err := strconv.Atoi(a.Value)
 			limited = err == nil && rows >= most
 		}
 		if a.Name == "order" { // merged
-			limited = false
+			limited, each = false, keysPerStream
 			break
 		}
 	}
@@ -292,7 +295,7 @@ func (w *world) readBy(e *plan.Explanation) float64 {
 			if limited { // a stripe has a 256th of the rows
 				stripes = min(stripes, 1+256*keys/w.rowsIn(e))
 			}
-			sum += keysPerStripe * float64(max(0, stripes-seeks))
+			sum += each * float64(max(0, stripes-seeks))
 		}
 	}
 	for _, c := range e.Children {
