@@ -75,7 +75,7 @@ func (a *App) OpenTables(ctx context.Context, d *Database) (*Tables, error) {
 
 // pastTables opens the tables as they were at App.AsOf.
 func (a *App) pastTables(ctx context.Context, db *table.DB) (*Tables, error) {
-	m, err := momentOf(a.AsOf)
+	m, err := Moment("--as-of", a.AsOf)
 	if err != nil {
 		return nil, err
 	}
@@ -88,11 +88,11 @@ func (a *App) pastTables(ctx context.Context, db *table.DB) (*Tables, error) {
 	}}, nil
 }
 
-// momentOf reads the value of --as-of.
-func momentOf(text string) (store.Moment, error) {
+// Moment reads the value of a flag that is a moment.
+func Moment(flag, text string) (store.Moment, error) {
 	m, err := store.ParseMoment(text, time.Now())
 	if err != nil {
-		err = Usage("--as-of: %v", err)
+		err = Usage("%s: %v", flag, err)
 	}
 	return m, err
 }
@@ -108,7 +108,7 @@ func (a *App) Snapshot(d *Database) (*engine.Snapshot, error) {
 	if a.AsOf == "" {
 		return d.Snapshot()
 	}
-	m, err := momentOf(a.AsOf)
+	m, err := Moment("--as-of", a.AsOf)
 	if err != nil {
 		return nil, err
 	}

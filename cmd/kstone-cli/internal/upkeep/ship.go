@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,7 +112,7 @@ func RestoreCommand(a *cli.App) *cobra.Command {
 		Use:   "restore DEST NEW",
 		Short: "Make a database of what was shipped or backed up",
 		Long: `Make the new database NEW of what ship has brought to DEST: of the last commit, or of
-an earlier one given by its version or time. It says which moments can be restored
+an earlier one given by its version, its time or how long ago. It says which moments can be restored
 before it begins. One that is interrupted is continued by the next call. With
 --list it only says so, with --follow it goes on with what is shipped later, until
 it is stopped; then NEW can be opened. DEST may be - for what backup DB - has written.`,
@@ -126,7 +125,8 @@ it is stopped; then NEW can be opened. DEST may be - for what backup DB - has wr
 	var to string
 	var list, follow bool
 	cmd.Flags().StringVar(&to, "to", "",
-		"restore up to this version or time, such as 4711 or 2026-07-01T12:00:00Z")
+		"restore up to this version or time, or as it was so long ago, such as 4711,\n"+
+			"2026-07-01T12:00:00Z or 15m")
 	cmd.Flags().BoolVar(&list, "list", false, "only show what can be restored")
 	cmd.Flags().BoolVar(&follow, "follow", false, "go on with what is shipped later")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -147,9 +147,15 @@ it is stopped; then NEW can be opened. DEST may be - for what backup DB - has wr
 		case follow:
 			return followDestination(ctx, a, args[0], args[1])
 		}
-		target, err := parseTarget(to)
-		if err != nil {
-			return err
+		var target ship.Target
+		if to != "" {
+			moment, err := cli.Moment("--to", to)
+			if err != nil {
+				return err
+			}
+			if target = ship.Target(moment); target == (ship.Target{}) {
+				return cli.Usage("restore: --to %s: the first commit has version 1", to)
+			}
 		}
 		return restore(ctx, a, args[0], args[1], target)
 	}
@@ -229,22 +235,6 @@ func followDestination(ctx context.Context, a *cli.App, from, to string) error {
 		err = cerr
 	}
 	return err
-}
-
-// parseTarget reads a version or a time.
-func parseTarget(text string) (t ship.Target, err error) {
-	if text == "" {
-		return t, nil
-	}
-	if t.Version, err = strconv.ParseUint(text, 10, 64); err == nil && t.Version > 0 {
-		return t, nil
-	}
-	if t.Time, err = time.Parse(time.RFC3339Nano, text); err == nil {
-		t.Version = 0
-		return t, nil
-	}
-	return t, cli.Usage("restore: --to %q: want a version or a time, such as 4711 or "+
-		"2026-07-01T12:00:00Z", text)
 }
 
 // streamBackup writes a backup to standard output.
