@@ -25,6 +25,28 @@ func slotKey(i int) engine.Key {
 	return engine.K(fmt.Sprintf("%c%d", 'a'+i%26, i))
 }
 
+// A reading of nothing, by an Iterator that has left windows unread, shows nothing.
+func TestIteratorLeavesWindows(t *testing.T) {
+	db := openMemory(t, engine.Options{Durability: engine.Process})
+	for i := range 2000 {
+		ok(t, db.Put(slotKey(i), nil))
+	}
+	for range shortScans {
+		for _, err := range db.Scan(ctx, engine.Scan{Limit: 1}) {
+			ok(t, err)
+		}
+	}
+	it, err := db.ScanIterator(ctx, engine.Scan{From: engine.K("k"), Reverse: true})
+	ok(t, err)
+	defer func() { ok(t, it.Close()) }()
+	if !it.Seek(engine.K("x")) {
+		t.Error("there is an item before x")
+	}
+	if it.Seek(engine.K("b")) {
+		t.Errorf("%v is not between k and b", it.Item().Key)
+	}
+}
+
 // keysOf returns what a scan shows.
 func keysOf(t *testing.T, snap *engine.Snapshot, s engine.Scan) (keys []engine.Key) {
 	t.Helper()
@@ -76,8 +98,8 @@ func checkShortScans(t *testing.T, rng *rand.Rand, snap *engine.Snapshot, n int)
 //
 // Promise (reads and writes): Short ordered scans, which read few stripes, show what long ones do,
 // also in snapshots and beside writers. Also `TestShortScansOfThePast`,
-// `TestShortScansBesideWriters`; `TestShortScansOpenFewStripes`, `TestSlotsWaitForCommits` in
-// `engine/internal/read`.
+// `TestShortScansBesideWriters`, `TestIteratorLeavesWindows`;
+// `TestShortScansOpenFewStripes`, `TestSlotsWaitForCommits` in `engine/internal/read`.
 func TestShortScansAreParts(t *testing.T) {
 	db := openMemory(t, engine.Options{Durability: engine.Process, MaxRuns: 2})
 	rng := testutil.Rand(t)

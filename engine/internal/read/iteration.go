@@ -190,7 +190,7 @@ func (it *Iteration) Stripes(ids []uint8, s base.Span) {
 // reverse. It may be called again: that opens the sources again.
 func (it *Iteration) Read(s base.Span, reverse bool) {
 	it.passed()
-	it.err = nil
+	it.err, it.windows = nil, windows{}
 	if it.source != nil {
 		it.source.Close()
 	}
