@@ -80,8 +80,9 @@ func (s *State) ageSlots(nowMs int64) {
 func (b *slotMaking) drop(scans int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.usable.Store(nil) // first: a reader that takes the map sees only commits that were noted
+	base.Yield()
 	b.noting.Store(nil)
-	b.usable.Store(nil)
 	b.scans = minSlotScans - scans
 }
 

@@ -120,3 +120,29 @@ func TestSlotsWaitForCommits(t *testing.T) {
 		t.Errorf("items %q, want the late one first", got)
 	}
 }
+
+// A map that goes is not used by a reader that sees a commit which was not noted in it.
+func TestSlotsGoBeforeNotesEnd(t *testing.T) {
+	w := newWorld(t)
+	for i := range 300 {
+		w.put(fmt.Sprintf("p%03d", i), "v")
+	}
+	for i := range testutil.Effort(200, 20_000) {
+		if w.makeSlots() == nil {
+			t.Fatal("there is no map")
+		}
+		gone := make(chan struct{})
+		go func() {
+			w.making.drop(minSlotScans)
+			close(gone)
+		}()
+		base.Yield()
+		pk := fmt.Sprintf("q%05d", i)
+		w.Note(keycodec.Stripe([]byte(pk)), ordered(pk))
+		w.put(pk, "v")
+		if got := w.shortScan(pk); len(got) == 0 || got[0] != pk {
+			t.Fatalf("items %q, want %s first", got, pk)
+		}
+		<-gone
+	}
+}
