@@ -209,9 +209,9 @@ func (r *reader) openScan(ctx context.Context, it *read.Iteration, s *Scan, walk
 	switch {
 	case p.span.Empty():
 	case s.Share != nil:
-		it.WalkShared(s.Share, p.span, s.Reverse)
+		it.WalkShared(s.Share, s.Reverse)
 	case walk:
-		it.Walk(p.first, p.span, s.Reverse)
+		it.Walk(p.first, s.Reverse)
 	default:
 		it.Read(p.span, s.Reverse)
 	}

@@ -43,6 +43,8 @@ type Cursor struct {
 	chunks chunkTable // as of the last batch
 
 	dir   direction // of the batch
+	bound []byte    // see Limit
+	last  item      // of bound, if there is one
 	first int       // rows of the first batch after a positioning
 	limit int       // most rows the batch may have
 	n, i  int       // number of rows, current row; n is 0 if not on an entry
@@ -73,7 +75,7 @@ func (t *Table) NewCursor(snap base.SeqNum) *Cursor {
 // table; a used one costs no allocation.
 func (t *Table) InitCursor(c *Cursor, snap base.SeqNum) {
 	c.Release()
-	c.t, c.snap, c.first = t, snap, minBatch
+	c.t, c.snap, c.first, c.bound = t, snap, minBatch, nil
 	if c.look == nil {
 		c.look = c.collect
 	}
@@ -82,13 +84,18 @@ func (t *Table) InitCursor(c *Cursor, snap base.SeqNum) {
 // Release lets go of the table, so that a pooled cursor does not keep it in memory.
 // Before its next use the cursor needs InitCursor.
 func (c *Cursor) Release() {
-	c.t, c.chunks, c.entry = nil, nil, base.Entry{}
+	c.t, c.chunks, c.entry, c.bound = nil, nil, base.Entry{}, nil
 	c.n, c.i, c.done = 0, 0, false
 }
 
 // Expect says how many rows are expected to be wanted after each positioning; it is read
 // for so many at first, at least one. InitCursor forgets it.
 func (c *Cursor) Expect(rows int) { c.first = min(max(rows, 1), maxBatch) }
+
+// Limit says that rows after key, in the direction of movement, are not wanted: few of them are
+// read, or none. Nil is no limit. The key is unchanged as long as the cursor moves. InitCursor
+// forgets it.
+func (c *Cursor) Limit(key []byte) { c.bound = key }
 
 // start is where a batch begins.
 type start struct {
@@ -183,6 +190,9 @@ func (c *Cursor) collect(it item) bool {
 	if it.node == c.skip {
 		return true
 	}
+	if c.bound != nil && c.passed(it) {
+		return false // and done
+	}
 	c.far = it.node
 	if ver := c.chunks.visible(it.node, c.snap); ver != 0 {
 		c.rows[c.n] = row{it.node, ver}
@@ -191,6 +201,23 @@ func (c *Cursor) collect(it item) bool {
 	c.looks--
 	c.done = c.n < c.limit && c.looks > 0
 	return c.done
+}
+
+// passed reports whether an item lies after the limit. Why not of all keys that do: to compare the
+// keys themselves costs as much as to read one.
+func (c *Cursor) passed(it item) bool {
+	a, b := it, c.last
+	if c.dir == backward {
+		a, b = b, a
+	}
+	return a.prefix > b.prefix || a.prefix == b.prefix && a.tail > b.tail
+}
+
+// limited finds the item of the limit, for a walk.
+func (c *Cursor) limited(prefix []byte) {
+	if c.bound != nil {
+		c.last = newItem(prefix, c.bound, 0)
+	}
 }
 
 // walk calls c.look for the items from a start on, in the cursor's direction.
@@ -213,6 +240,7 @@ func (t *Table) walk(c *Cursor, from start) {
 func (t *Table) walkTreeLocked(c *Cursor, from start) {
 	t.settleLocked()
 	c.chunks = t.arena.chunks
+	c.limited(t.prefix)
 	var pivot item
 	switch {
 	case from.probe:
@@ -238,6 +266,7 @@ func (t *Table) walkTreeLocked(c *Cursor, from start) {
 func (t *Table) walkSorted(c *Cursor, from start) {
 	c.chunks = t.arena.chunks
 	items := t.sorted()
+	c.limited(t.prefix)
 	key := from.key
 	if !from.probe && from.node != 0 {
 		key = c.chunks.key(from.node)

@@ -3,9 +3,11 @@ package memtable_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/memtable"
 )
 
@@ -186,5 +188,62 @@ func TestExpectChangesNothing(t *testing.T) {
 				t.Fatalf("%d rows expected: ends at %d and %d", rows, down, up)
 			}
 		}
+	}
+}
+
+// A cursor with a limit shows all rows up to it, both ways, and hardly any after it.
+func TestLimit(t *testing.T) {
+	rnd := testutil.Rand(t)
+	tab := memtable.New(memtable.Options{})
+	key := func() []byte {
+		stem := []string{"", "tenant01/", "tenant01/order-000", "z"}[rnd.IntN(4)]
+		return append([]byte(stem), fmt.Sprintf("%03x", rnd.IntN(1500))[:1+rnd.IntN(3)]...)
+	}
+	var keys []string
+	for i := range 1000 {
+		k := string(key())
+		put(tab, k, base.SeqNum(i+1), "")
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	over := 0
+	for i := range 400 {
+		if i == 200 {
+			tab.Freeze()
+		}
+		lo, hi := key(), key()
+		c := tab.NewCursor(base.MaxSeqNum)
+		c.Expect(64)
+		var got, want []string
+		if back := i%2 == 0; back {
+			c.Limit(lo)
+			for ok := c.SeekLT(hi); ok; ok = c.Prev() {
+				got = append(got, string(c.Entry().Key))
+			}
+			slices.Reverse(got)
+		} else {
+			c.Limit(hi)
+			for ok := c.SeekGE(lo); ok; ok = c.Next() {
+				got = append(got, string(c.Entry().Key))
+			}
+		}
+		for _, k := range keys {
+			if k >= string(lo) && k < string(hi) {
+				want = append(want, k)
+			}
+		}
+		if len(lo) < 12 && len(hi) < 12 { // longer ones may begin alike
+			over += len(got) - len(want)
+		}
+		got = slices.DeleteFunc(got, func(k string) bool {
+			return k < string(lo) || k >= string(hi)
+		})
+		if !slices.Equal(got, want) {
+			t.Fatalf("[%q, %q): got %q, want %q", lo, hi, got, want)
+		}
+	}
+	if over > 400 {
+		t.Errorf("%d keys after the limits of 400 readings are shown", over)
 	}
 }

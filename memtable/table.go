@@ -78,6 +78,7 @@ type Table struct {
 	some atomic.Pointer[someKeys]
 
 	state     atomic.Uint32
+	keys      atomic.Uint64 // index.taken
 	hasRanges atomic.Bool
 	bytes     atomic.Int64
 }
@@ -142,6 +143,7 @@ func (t *Table) insertLocked(key []byte, hash uint64, v *version, own []byte) {
 	t.addFreshLocked(node)
 	t.index.insert(hash, node)
 	n := t.index.taken
+	t.keys.Store(uint64(n))
 	if n == 1 {
 		t.state.Store(stateActive)
 	}
@@ -339,6 +341,9 @@ func (t *Table) Len() int {
 
 // HasKeys reports whether the table may have a key. It is one atomic load.
 func (t *Table) HasKeys() bool { return t.state.Load() != stateEmpty }
+
+// Keys is Len as one atomic load. A key that was put before is counted.
+func (t *Table) Keys() uint64 { return t.keys.Load() }
 
 // Tombstones returns how many of the versions are tombstones of one key.
 func (t *Table) Tombstones() int {

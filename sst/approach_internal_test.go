@@ -67,7 +67,7 @@ func approachText(a *Approach, key []byte, snap base.SeqNum, reverse bool) strin
 			fmt.Fprint(&out, " no bound")
 		}
 		var rows cursor.Batch
-		if a.Rows(&rows, 2, key, snap, reverse); len(rows.Rows) == 0 {
+		if a.Rows(&rows, 2, key, nil, snap, reverse); len(rows.Rows) == 0 {
 			break
 		}
 		for _, e := range rows.Rows {
@@ -158,7 +158,7 @@ func TestApproachCounts(t *testing.T) {
 			c := r.NewCursor(9)
 			if shown {
 				var rows cursor.Batch
-				if a.Rows(&rows, 1, key, 9, reverse); len(rows.Rows) != 1 {
+				if a.Rows(&rows, 1, key, nil, 9, reverse); len(rows.Rows) != 1 {
 					t.Fatalf("%d rows", len(rows.Rows))
 				}
 				c.Resume(&a, &rows.Rows[0])
@@ -206,7 +206,7 @@ func TestApproachedDamage(t *testing.T) {
 				a.Search(from)
 				var got []string
 				var rows cursor.Batch
-				a.Rows(&rows, 100, from, 45, reverse)
+				a.Rows(&rows, 100, from, nil, 45, reverse)
 				for _, e := range rows.Rows {
 					got = append(got, fmt.Sprintf("%s@%d=%s", e.Key, e.Seq, e.Value))
 				}

@@ -107,7 +107,7 @@ func checkApproachedRows(
 	for {
 		n := 1 + rnd.IntN(5)
 		batch.Reset()
-		if a.Rows(&batch, n, key, snap, reverse); len(batch.Rows) == 0 {
+		if a.Rows(&batch, n, key, nil, snap, reverse); len(batch.Rows) == 0 {
 			break
 		}
 		if len(batch.Rows) > n {

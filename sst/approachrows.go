@@ -11,16 +11,17 @@ import (
 // them, from the seek on that was approached; further calls go on after those. All calls
 // get what Index and Search were given. It looks into no other block than the one that was
 // found, so it may append none though there are more: the Cursor that finds them has to
-// seek after the last row. Nothing of it needs the file to stay open.
+// seek after the last row. Many rows end before those from hi on, nil being no bound; a few may be
+// after it. Nothing of it needs the file to stay open.
 func (a *Approach) Rows(
-	rows *cursor.Batch, n int, key []byte, snap base.SeqNum, reverse bool,
+	rows *cursor.Batch, n int, key, hi []byte, snap base.SeqNum, reverse bool,
 ) {
 	switch {
 	case !a.found || !a.begun && !a.begin(key, snap, reverse):
 	case reverse:
 		a.back(rows, n, snap)
 	default:
-		a.on(rows, n, snap)
+		a.on(rows, n, hi, snap)
 	}
 }
 
@@ -41,9 +42,16 @@ func (a *Approach) begin(key []byte, snap base.SeqNum, reverse bool) (ok bool) {
 	return true
 }
 
+// manyRows are worth a search for their end.
+const manyRows = 16
+
 // on is Rows of a SeekGE.
-func (a *Approach) on(rows *cursor.Batch, n int, snap base.SeqNum) {
+func (a *Approach) on(rows *cursor.Batch, n int, hi []byte, snap base.SeqNum) {
 	b := a.b
+	end := b.n
+	if n > manyRows && hi != nil {
+		end = b.before(hi)
+	}
 	prefix := b.prefix()
 	var head uint32
 	var suffix []byte
@@ -53,7 +61,7 @@ func (a *Approach) on(rows *cursor.Batch, n int, snap base.SeqNum) {
 	}
 	var e blockEntry
 	i := a.lo
-	for ; i < b.n && n > 0 && b.scan(i, &e); i++ {
+	for ; i < end && n > 0 && b.scan(i, &e); i++ {
 		h := b.head(i)
 		if e.seq > snap || a.last >= 0 && h == head && bytes.Equal(e.suffix, suffix) {
 			continue

@@ -99,6 +99,26 @@ func (c *Cursor) SeekEntries(x *Entries, key, hi []byte) bool {
 	return c.seekSpan(key, hi) && c.NextEntries(x, hi)
 }
 
+// EntriesIn sets x to n entries of a block, from one on: see BlockOf. Requires: the file is Plain.
+func (r *Reader) EntriesIn(x *Entries, block, pos, n int) error {
+	t, err := r.loadTail()
+	if err != nil {
+		return err
+	}
+	r.stats.c.Add(statLookups, 1)
+	b, err := r.dataBlock(t, block)
+	if err != nil {
+		return err
+	}
+	if x.b, x.first = b, pos; pos+n <= b.n {
+		x.places, x.bytes = b.appendPlaces(x.places[:0], pos, pos+n)
+		if len(x.places) == n {
+			return nil
+		}
+	}
+	return r.damagedEntry(t, block, pos)
+}
+
 // FirstEntries is SeekEntries of the first key.
 func (c *Cursor) FirstEntries(x *Entries, hi []byte) bool {
 	c.span, c.met = nil, metSpan{}

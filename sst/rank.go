@@ -38,6 +38,21 @@ func (r *Reader) Ranks(lo, hi []byte, snap base.SeqNum) (from, to int64, ok bool
 	return from, to, err == nil, err
 }
 
+// Has reports whether the file has a version of a key of [lo, hi), where nil hi is no bound. It
+// reads at most two data blocks.
+func (r *Reader) Has(lo, hi []byte) (bool, error) {
+	t, x, ranks, err := r.entryRanks()
+	if err != nil || ranks == nil || r.meta.Entries == 0 {
+		return r.meta.Entries > 0, err
+	}
+	from, err := r.rank(t, x, ranks, lo)
+	to := int64(ranks[x.n])
+	if err == nil && hi != nil {
+		to, err = r.rank(t, x, ranks, hi)
+	}
+	return from < to, err
+}
+
 // KeyAt returns the key before which that many entries come. Requires: Ranks was ok, and there is
 // one.
 func (r *Reader) KeyAt(rank int64) ([]byte, error) {
@@ -58,6 +73,20 @@ func (r *Reader) KeyAt(rank int64) ([]byte, error) {
 		return nil, r.damagedEntry(t, i, pos)
 	}
 	return slices.Concat(b.prefix(), e.suffix), nil
+}
+
+// BlockOf returns the block that has all the entries with these ranks, and which of its entries the
+// first is; ok is false if there is none. Requires: as KeyAt.
+func (r *Reader) BlockOf(from, to int64) (block, pos int, ok bool) {
+	_, x, ranks, err := r.entryRanks()
+	if err != nil || to-from > maxEntries {
+		return 0, 0, false
+	}
+	i, found := slices.BinarySearch(ranks[:x.n], uint32(from))
+	if !found {
+		i--
+	}
+	return i, int(from) - int(ranks[i]), to <= int64(ranks[i+1])
 }
 
 // entryRanks returns the index with the number of entries before each block, and of all of them;

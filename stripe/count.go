@@ -47,6 +47,9 @@ type plainSpan struct {
 	maxSeq base.SeqNum // of those files
 	n      int64       // keys
 	runs   []int       // of several, those that have some, in the order of their keys
+
+	file       *File // that has all keys in one block, from pos on, or nil
+	block, pos int
 }
 
 // plainSpan returns what the runs have of [lo, hi); ok is false if a merge of them has to decide.
@@ -77,6 +80,12 @@ func (v *View) plainSpan(lo, hi []byte, snap base.SeqNum) (s plainSpan, ok bool,
 	if len(v.Runs) > 1 {
 		for i := range parts {
 			s.runs = append(s.runs, parts[i].run)
+		}
+	}
+	if len(parts) == 1 && parts[0].first == parts[0].last {
+		p := &parts[0]
+		if s.block, s.pos, ok = p.first.Reader.BlockOf(p.from, p.to); ok {
+			s.file = p.first
 		}
 	}
 	if v.plain.Meet(lo, hi) {

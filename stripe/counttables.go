@@ -51,6 +51,7 @@ func (c *tableCount) table(t *memtable.Table, newer []*memtable.Table, lo, hi []
 	}
 	t.InitCursor(&c.cursor, c.snap)
 	c.cursor.Expect(tableBatch)
+	c.cursor.Limit(hi)
 	alone := t == c.view.Active || len(newer) == 0 && !c.view.Active.HasKeys()
 	for more := c.cursor.SeekGE(lo); more; more = c.cursor.Next() {
 		e := c.cursor.Entry()

@@ -3,13 +3,11 @@ package stripe
 import (
 	"bytes"
 	"context"
-	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/merge"
 	"github.com/kstonedb/kstone/internal/rangedel"
 	"github.com/kstonedb/kstone/memtable"
-	"github.com/kstonedb/kstone/sst"
 	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
@@ -45,6 +43,8 @@ type Bounds struct {
 	// MayHold, if not nil, reports whether a zone may have versions that are wanted. Of what is
 	// shown, the caller must drop all that it would not report so.
 	MayHold func(zone.Columns) bool
+	// Again says that the bounds were read before, so that what is found out about them is kept.
+	Again bool
 	// Blocks, if not nil, counts the blocks of runs where something may be left out.
 	Blocks *zone.BlockCounts
 	// KeysOnly leaves large values unread: such rows have no value.
@@ -85,6 +85,9 @@ type reading struct {
 	asked   bool      // whether it is plain, so that plain is known
 	plain   []*source // see Cursor.Plain; none: it is not
 	at      int       // which of plain is read
+
+	block *plainSpan // known to be all, in one block: there are no sources
+	err   error      // of reading it
 }
 
 // Add opens a stripe under the cursor, which keeps a reference on its view until Close. The
@@ -113,8 +116,15 @@ func (c *Cursor) Add(s *Stripe, b *Bounds, overlay *memtable.Table) error {
 // to open a stripe that has few rows takes as long as to read them.
 func (c *Cursor) start() {
 	c.started = true
+	sources := 0
 	for n, r := range c.readings[:c.opened] {
 		b := r.bounds
+		if r.block != nil {
+			r.block = nil
+			if c.err = r.openSources(nil); c.err != nil {
+				return
+			}
+		}
 		if n == 0 {
 			c.merge.Init(merge.Options{Reverse: b.Reverse, Lazy: b.Lazy})
 		}
@@ -128,11 +138,14 @@ func (c *Cursor) start() {
 				in.Source = src.spansOf(b)
 			} else {
 				in.Source = src
-				c.near = append(c.near, src)
+				if sources++; !src.inTable {
+					c.near = append(c.near, src)
+				}
 			}
 		}
 	}
-	if len(c.near) > 1 {
+	// Why not of a single run: its seek waits for nothing but itself. A lazy merge asks for bounds.
+	if len(c.near) > 1 || sources > 1 && c.readings[0].bounds.Lazy {
 		approach(c.near)
 	}
 }
@@ -144,41 +157,11 @@ func (c *Cursor) Rows() []base.Entry {
 		return nil
 	}
 	if !c.started {
-		c.start()
+		if c.start(); c.err != nil {
+			return nil
+		}
 	}
 	return c.merge.Rows()
-}
-
-// Entries are rows of a Plain cursor.
-type Entries = sst.Entries
-
-// Plain reports whether Entries can be called in place of Rows, which was not called: the cursor
-// reads, in ascending order, one run, or several that begin each after the end of another,
-// whose entries are all visible, and nothing else.
-func (c *Cursor) Plain() bool {
-	if c.err != nil || c.opened != 1 || c.started {
-		return false
-	}
-	r := c.readings[0]
-	if !r.asked {
-		r.asked = true
-		r.findPlain()
-	}
-	return len(r.plain) > 0
-}
-
-// Entries moves over the next entries, as many as are at hand, and sets x to them; it reports
-// false at the end or after an error. They are valid until the next call.
-func (c *Cursor) Entries(x *Entries) bool {
-	for r := c.readings[0]; ; r.at++ {
-		s := r.plain[r.at]
-		if s.entries(x) {
-			return true
-		}
-		if r.at+1 == len(r.plain) || s.Err() != nil {
-			return false
-		}
-	}
 }
 
 // Part returns the part of the bounds that the last rows lie in.
@@ -196,7 +179,9 @@ func (c *Cursor) Err() error {
 		return c.merge.Err()
 	}
 	if c.opened == 1 {
-		if r := c.readings[0]; len(r.plain) > 0 {
+		if r := c.readings[0]; r.block != nil {
+			return r.err
+		} else if len(r.plain) > 0 {
 			return r.plain[r.at].Err()
 		}
 	}
@@ -214,12 +199,23 @@ func (c *Cursor) Close() {
 	c.opened, c.near = 0, c.near[:0]
 }
 
-// open makes the sources of a view.
+// open begins to read a view.
 func (r *reading) open(v *View, b *Bounds, overlay *memtable.Table) error {
 	r.view, r.bounds = v, b
 	if b.Ctx != nil {
 		r.done = b.Ctx.Done()
 	}
+	if b.Again && overlay == nil {
+		if r.block = v.inOneBlock(b); r.block != nil {
+			return nil
+		}
+	}
+	return r.openSources(overlay)
+}
+
+// openSources makes the sources of the view.
+func (r *reading) openSources(overlay *memtable.Table) error {
+	v, b := r.view, r.bounds
 	if overlay != nil {
 		r.add().initTable(overlay, base.MaxSeqNum)
 	}
@@ -253,38 +249,6 @@ func (r *reading) open(v *View, b *Bounds, overlay *memtable.Table) error {
 	return nil
 }
 
-// minPlain is how many keys several runs have at least so that they are read one after the other.
-// Why not fewer: it takes longer to find out that they can be.
-const minPlain = 64
-
-// findPlain sets plain if the sources are runs whose keys do not overlap, and that are visible as
-// they are. What cannot be read is reported where it is read.
-func (r *reading) findPlain() {
-	if r.merged {
-		return
-	}
-	for _, s := range r.sources[:r.used] {
-		if !s.plain() {
-			return
-		}
-	}
-	if r.used == 1 {
-		r.plain = append(r.plain, r.sources[0])
-	}
-	if r.used < 2 {
-		return
-	}
-	span, ok, err := r.view.plainSpan(r.bounds.Lo, r.bounds.Hi, r.bounds.Snap)
-	if !ok || err != nil || span.n < minPlain {
-		return
-	}
-	for _, run := range span.runs {
-		of := r.view.Runs[run]
-		i := slices.IndexFunc(r.sources[:r.used], func(s *source) bool { return s.files.of == of })
-		r.plain = append(r.plain, r.sources[i])
-	}
-}
-
 // add returns one more source, older than those before.
 func (r *reading) add() *source {
 	if r.used == len(r.sources) {
@@ -304,6 +268,7 @@ func (r *reading) close() {
 	}
 	r.view, r.bounds, r.used, r.done = nil, nil, 0, nil
 	r.plain, r.at, r.asked = r.plain[:0], 0, false
+	r.block, r.err = nil, nil
 	if r.ranges.List != nil {
 		r.ranges = merge.Ranges{}
 	}

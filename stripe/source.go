@@ -251,6 +251,14 @@ func (b *Bounds) first() []byte {
 	return b.Lo
 }
 
+// last returns the bound at which reading ends, or nil.
+func (b *Bounds) last() []byte {
+	if b.Reverse {
+		return b.Lo
+	}
+	return b.Hi
+}
+
 // Rows implements cursor.source.
 func (s *source) Rows() []base.Entry {
 	if len(s.rest) > 0 {
@@ -318,6 +326,7 @@ func (s *source) seek() []base.Entry {
 	cur := s.cursor()
 	if s.inTable {
 		s.memory.cursor.Expect(s.rows)
+		s.memory.cursor.Limit(b.last())
 	} else if f.nearing {
 		f.cursor.approached(f.near, &f.approach)
 		defer f.arrive()
@@ -449,7 +458,7 @@ func (s *source) fillNear() (ok bool) {
 		return true
 	}
 	s.batch.Room(s.rows)
-	f.approach.Rows(&s.batch, s.rows, b.first(), f.snap, b.Reverse)
+	f.approach.Rows(&s.batch, s.rows, b.first(), b.Hi, f.snap, b.Reverse)
 	if len(s.batch.Rows) == 0 {
 		return false
 	}

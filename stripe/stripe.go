@@ -1,6 +1,7 @@
 package stripe
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"sync"
@@ -121,6 +122,40 @@ func (s *Stripe) Acquire() *View {
 func (s *Stripe) Bare() bool {
 	v := s.view.Load()
 	return v != nil && len(v.Runs) == 0 && len(v.Frozen) == 0 && !v.Active.HasKeys()
+}
+
+// Keys returns how many keys were put into memtables, each as often as it was new to one. As long
+// as it stays the same, no key has come to the stripe that it did not have. It is 0 once closed.
+func (s *Stripe) Keys() uint64 {
+	v := s.view.Load()
+	if v == nil {
+		return 0
+	}
+	return v.keysBefore + v.Active.Keys()
+}
+
+// Lacks reports whether no memtable and no run has a version of a key of [lo, hi), where nil hi is
+// no bound. It is false if a file cannot be read, and of a stripe that is closed.
+func (s *Stripe) Lacks(lo, hi []byte) bool {
+	v := s.Acquire()
+	if v == nil {
+		return false
+	}
+	defer v.Release()
+	lacks := true
+	v.tables(func(t *memtable.Table) {
+		key, found := t.Bound(nil, lo, false)
+		lacks = lacks && (!found || hi != nil && bytes.Compare(key, hi) >= 0)
+	})
+	for i := 0; i < len(v.Runs) && lacks; i++ {
+		from, to := v.Runs[i].overlap(lo, hi)
+		for _, f := range v.Runs[i].Files[from:to] {
+			if has, err := f.Reader.Has(lo, hi); has || err != nil {
+				return false
+			}
+		}
+	}
+	return lacks
 }
 
 // Put adds a version to the active memtable and returns by how many bytes the

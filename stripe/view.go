@@ -25,6 +25,9 @@ type View struct {
 	// of those that nothing refers to.
 	ValueBytes, GarbageBytes int64
 
+	// keysBefore is how many keys were put into the memtables before Active.
+	keysBefore uint64
+
 	plain cache.Spans[plainSpan]
 
 	// refs counts the stripe itself (while the view is current) and cursors. The

@@ -71,7 +71,10 @@ func (s *Stripe) Freeze() bool {
 	frozen := append([]*memtable.Table{v.Active}, v.Frozen...)
 	// A frozen table counts with its final form, an empty one not at all.
 	s.env.Memory.Add(v.Active.Bytes() - before)
-	s.publish(&View{Active: s.newTable(), Frozen: frozen, Runs: v.Runs})
+	s.publish(&View{
+		Active: s.newTable(), Frozen: frozen, Runs: v.Runs,
+		keysBefore: v.keysBefore + v.Active.Keys(),
+	})
 	return true
 }
 
@@ -375,7 +378,7 @@ func (s *Stripe) Install(o *Output) {
 		return
 	}
 	base.Yield()
-	next := &View{Active: v.Active}
+	next := &View{Active: v.Active, keysBefore: v.keysBefore}
 	// Tables frozen since the flush are newer, hence in front. Why a copy into a new
 	// array: a part of the old slice would keep the flushed ones in memory.
 	next.Frozen = append([]*memtable.Table(nil), v.Frozen[:len(v.Frozen)-len(o.tables)]...)

@@ -49,7 +49,7 @@ func (s *Spans[T]) Meet(lo, hi []byte) (keep bool) {
 	if len(lo)+len(hi) > maxSpanBytes {
 		return false
 	}
-	h := spanHash(lo, hi)
+	h := SpanHash(lo, hi)
 	return s.seen[h%maxSpans].Swap(h) == h
 }
 
@@ -61,7 +61,8 @@ func (s *Spans[T]) Keep(lo, hi []byte, known T) {
 			return
 		}
 	}
-	s.kept[spanHash(lo, hi)%maxSpans].Store(k)
+	s.kept[SpanHash(lo, hi)%maxSpans].Store(k)
 }
 
-func spanHash(lo, hi []byte) uint64 { return base.Hash(lo, base.Hash(hi, 1)) }
+// SpanHash returns a hash of a span.
+func SpanHash(lo, hi []byte) uint64 { return base.Hash(lo, base.Hash(hi, 1)) }

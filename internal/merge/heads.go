@@ -62,9 +62,14 @@ func (m *Merge) head(in *Input) uint64 {
 	if in.ended() {
 		return math.MaxUint64
 	}
+	return m.headOf(in, int(in.at))
+}
+
+// headOf returns the head of row i.
+func (m *Merge) headOf(in *Input, i int) uint64 {
 	// Why min: only the first and the last row of a batch have been compared with the prefix,
 	// and a damaged block may hold keys out of order.
-	key := in.key(int(in.at))
+	key := in.key(i)
 	return base.KeyHead(key[min(len(m.prefix), len(key)):]) ^ m.flip
 }
 

@@ -92,6 +92,7 @@ type Merge struct {
 	started bool
 	over    bool   // nothing is left, or an input has failed
 	batches bool   // one input without range tombstones: rows are shown as they are read
+	again   bool   // the input that has shown rows is the winner again
 	hide    bool   // hidden is set
 	hidden  []byte // the key whose further versions are passed over
 	err     error
@@ -107,7 +108,7 @@ type Merge struct {
 func (m *Merge) Init(o Options) {
 	m.o, m.flip, m.ties, m.err = o, 0, 0, nil
 	m.prefix = m.prefix[:0]
-	m.started, m.over, m.hide, m.leaving = false, false, false, false
+	m.started, m.over, m.again, m.hide, m.leaving = false, false, false, false, false
 	if o.Reverse {
 		m.flip = math.MaxUint64
 	}
@@ -179,16 +180,31 @@ func (m *Merge) Rows() []base.Entry {
 }
 
 // take returns the next row of the input and, of a single one, the rows after it that
-// nothing hides. It stays on the last.
+// nothing hides; of one that is the winner again, those that come before the rows of all others. It
+// stays on the last.
 func (m *Merge) take(in *Input) []base.Entry {
 	from, to := int(in.at), int(in.at)+1
 	if m.batches {
 		for to < len(in.rows) && m.shown(in.rows[to].Kind) {
 			to++
 		}
-		in.at = int32(to) - 1
+	} else if m.again && in.Ranges == nil && !m.o.Versions && m.o.Compare == nil {
+		for next := m.second(); to < len(in.rows) && m.shown(in.rows[to].Kind) &&
+			m.headOf(in, to) < next; {
+			to++
+		}
 	}
+	in.at = int32(to) - 1
 	return in.rows[from:to:to]
+}
+
+// second returns the lowest head of the losers to the winner, one of which is the second.
+func (m *Merge) second() uint64 {
+	head := uint64(math.MaxUint64)
+	for n := (int(m.nodes[0].input) + len(m.inputs)) / 2; n >= 1; n /= 2 {
+		head = min(head, m.nodes[n].head)
+	}
+	return head
 }
 
 // shown reports whether a row of that kind is shown where nothing hides it.
@@ -261,12 +277,14 @@ func (m *Merge) replay() {
 		return // nothing is compared
 	}
 	p := player{m.head(in), w, false}
+	m.again = true
 	for n := (int(w) + len(m.inputs)) / 2; n >= 1; n /= 2 {
 		o := &m.nodes[n]
 		if o.head > p.head || (o.head == p.head && !m.before(o, &p)) {
 			continue
 		}
 		*o, p = p, *o
+		m.again = false
 	}
 	m.nodes[0] = p
 }

@@ -7,20 +7,23 @@ import (
 )
 
 // WalkShared is Walk of those stripes that the share gives to the iteration.
-func (it *Iteration) WalkShared(share *kv.Share, s base.Span, reverse bool) {
-	it.span, it.reverse, it.share = s, reverse, share
+func (it *Iteration) WalkShared(share *kv.Share, reverse bool) {
+	it.reverse, it.share = reverse, share
 	it.walkNext()
 }
 
 // walkNext opens the next stripe of the share, and reports whether there is one.
 func (it *Iteration) walkNext() bool {
-	i, ok := kv.Take(it.share, len(it.stripes))
-	if !ok {
-		return false
+	for {
+		i, ok := kv.Take(it.share, len(it.stripes))
+		if !ok {
+			return false
+		}
+		if it.stripe = it.stripes[i]; !it.bare(it.stripe) {
+			it.openWalk(it.span)
+			return it.err == nil
+		}
 	}
-	it.stripe = it.stripes[i]
-	it.openWalk(it.span)
-	return it.err == nil
 }
 
 // Stripe returns the stripe that is walked.
@@ -112,6 +115,9 @@ func (it *Iteration) Count(s base.Span) int64 {
 		it.sinceOK++
 		if it.err = it.pause(); it.err != nil {
 			break
+		}
+		if it.bare(id) {
+			continue
 		}
 		if it.reader.overlay(id) == nil {
 			n, ok, err := it.node.gen.stripes[id].Count(s.Lo, s.Hi, it.node.seq)

@@ -54,9 +54,10 @@ type Iteration struct {
 	keysOnly bool
 
 	// What follows the source, at most one of them:
-	stripes   []uint8   // of a scan: those to walk, or, if merged or shared, all
-	share     *kv.Share // nil: stripes are walked by this iteration alone
-	stripe    uint8     // that is walked
+	stripes   []uint8      // of a scan: those to walk, or, if merged or shared, all
+	known     *bareStripes // of the span of these, or nil
+	share     *kv.Share    // nil: stripes are walked by this iteration alone
+	stripe    uint8        // that is walked
 	span      base.Span
 	reverse   bool
 	merged    bool
@@ -137,7 +138,7 @@ func (it *Iteration) release() {
 	}
 	it.merged, it.gathering, it.sampling = false, nil, nil
 	it.part, it.parts, it.query.pk = nil, nil, nil
-	it.share, it.stripe = nil, 0
+	it.share, it.stripe, it.known = nil, 0, nil
 	it.windows = windows{}
 	clear(it.kept[:cap(it.kept)])
 	it.entries.Release()
@@ -179,7 +180,11 @@ func (it *Iteration) Partition(pk []byte, prefix int, s base.Span) {
 func (it *Iteration) Stripes(ids []uint8, s base.Span) {
 	it.state.counters.scans.Add(1)
 	it.stripes = ids
-	if tx := it.reader.tx; tx != nil && !s.Empty() {
+	if s.Empty() {
+		return
+	}
+	it.known, it.span = it.node.gen.bare.of(s), s
+	if tx := it.reader.tx; tx != nil {
 		for _, id := range ids {
 			tx.note(id, s)
 		}
@@ -206,10 +211,10 @@ func (it *Iteration) Read(s base.Span, reverse bool) {
 	}
 }
 
-// Walk begins to read the stripes of Stripes one after the other: of the first one a span of its
-// own, of the others another.
-func (it *Iteration) Walk(first, others base.Span, reverse bool) {
-	it.span, it.reverse = others, reverse
+// Walk begins to read the stripes of Stripes one after the other: of the first one a part of the
+// span.
+func (it *Iteration) Walk(first base.Span, reverse bool) {
+	it.reverse = reverse
 	if len(it.stripes) > 0 {
 		it.walkStripe(first)
 	}
@@ -224,7 +229,11 @@ func (it *Iteration) walkStripe(s base.Span) {
 
 // bare reports whether there is nothing to read in a stripe: of small tables, most have nothing.
 func (it *Iteration) bare(id uint8) bool {
-	return it.reader.overlay(id) == nil && it.node.gen.stripes[id].Bare()
+	s := &it.node.gen.stripes[id]
+	if it.known != nil {
+		return it.known.has(id, s, it.span) && it.reader.overlay(id) == nil
+	}
+	return s.Bare() && it.reader.overlay(id) == nil
 }
 
 // openWalk opens a span of the stripe that is walked. Why its rows are read in large batches from
@@ -423,6 +432,7 @@ func (it *Iteration) open(id uint8, s base.Span, reverse bool, rows int) {
 	}
 	b := &it.bounds
 	b.Lo, b.Hi, b.Reverse, b.Snap, b.FirstRows = s.Lo, s.Hi, reverse, it.node.seq, rows
+	b.Again = it.known != nil
 	it.wanted(b)
 	it.passed()
 	it.source = &it.cursor

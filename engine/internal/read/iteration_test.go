@@ -80,7 +80,7 @@ func TestIterationsAgree(t *testing.T) {
 		}, back, true},
 		"walked": {func(it *Iteration) {
 			it.Stripes(everyStripe, base.Span{})
-			it.Walk(base.Span{}, base.Span{}, false)
+			it.Walk(base.Span{}, false)
 		}, want, false},
 		"gathered": {func(it *Iteration) { it.Gather(&Gather{PKs: pks}, true) }, want, false},
 		"by partition": {func(it *Iteration) {
@@ -158,7 +158,7 @@ func TestIterationsEnd(t *testing.T) {
 		defer it.Close()
 		w.ok(it.Start(c, w.Reader(nil, nil), 0))
 		it.Stripes(everyStripe, base.Span{})
-		it.Walk(base.Span{}, base.Span{}, false)
+		it.Walk(base.Span{}, false)
 		for it.Skip() {
 			n++
 			during(n)

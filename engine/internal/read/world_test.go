@@ -36,7 +36,10 @@ func newWorld(t *testing.T) *world {
 		FS: fsys, Dir: "db", Cache: cache.New(1 << 20), Stats: &sst.Stats{},
 		Files:      cache.NewFiles(func(n string) (cache.File, error) { return fsys.Open(n) }, 0),
 		BlockBytes: 4096, FileBytes: 1 << 20, FilterBits: 8, Memory: new(atomic.Int64),
+		Create: fsys.Create,
 	}
+	files := base.FileNum(0)
+	w.env.NextFile = func() base.FileNum { files++; return files }
 	w.now.Store(1)
 	w.State = New(Env{
 		Stripes: &w.stripes, BlockBytes: 4096, SlotBytes: 1 << 20, NowMs: w.now.Load,
