@@ -245,7 +245,7 @@ func (db *DB) prepare(state *manifest.State, flushGroup int) {
 	db.reads = read.New(read.Env{
 		Stripes: &db.stripes, Seed: state.HashSeed, BlockBytes: o.BlockBytes, NowMs: db.nowMs,
 		ReadAheadBytes: int(max(1<<20, min(o.CacheBytes/8, 8<<20))),
-		SlotBytes:      int(min(o.CacheBytes/32, math.MaxInt32)),
+		SlotBytes:      int(min(o.CacheBytes/16, math.MaxInt32)),
 		Follows:        o.ReadOnly, Explain: db.explain,
 	})
 	db.from = db.reads.Reader(nil, nil)

@@ -19,7 +19,7 @@ const (
 	slotKeysPerScan = 4096
 	// slotKeys and maxSlotKeys are how many keys a slot has. Fewer take more memory; with more
 	// most stripes have one of them.
-	slotKeys    = 32
+	slotKeys    = 8
 	maxSlotKeys = 128
 	// slotBytes is about what a slot takes.
 	slotBytes = 80

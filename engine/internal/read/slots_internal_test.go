@@ -85,7 +85,7 @@ func TestShortScansOpenFewStripes(t *testing.T) {
 	it := begun(t, w.Reader(nil, nil), 3)
 	it.Stripes(everyStripe, base.Span{})
 	it.Read(base.Span{}, false)
-	if _, n := m.stripesOf(0, it.windows.slots/2); it.windows.m != m || n > 80 {
+	if _, n := m.stripesOf(0, it.windows.slots); it.windows.m != m || n > 40 {
 		t.Errorf("a window has %d stripes", n)
 	}
 	it.Close()

@@ -2,17 +2,23 @@ package read
 
 import (
 	"bytes"
+	"math"
 
 	"github.com/kstonedb/kstone/internal/base"
 )
 
 // windows divides an ordered reading of several stripes.
 type windows struct {
-	m     *slotMap  // nil: one window is all
-	left  base.Span // after the present window
-	more  bool      // left is to be read
-	slots int       // of the next window
+	m      *slotMap  // nil: one window is all
+	left   base.Span // after the present window
+	more   bool      // left is to be read
+	slots  int       // of the next window, at least
+	opened int       // windows
 }
+
+// evenWindows is how many windows are read before they grow. Why they grow: what is sought may be
+// hidden, expired or not wanted for a long way.
+const evenWindows = 4
 
 // maxWindowStripes is from how many stripes on a window is not worth its own merge: the rest of
 // the reading is one.
@@ -25,16 +31,17 @@ func (it *Iteration) divide(s base.Span) {
 	if it.limit == 0 || it.limit > base.NumStripes || len(it.stripes) < base.NumStripes {
 		return
 	}
-	if w.m = it.state.slotsFor(it.node.seq); w.m != nil {
-		w.slots = 1 + (it.limit+w.m.keys/2)/w.m.keys
-	}
+	w.m, w.slots = it.state.slotsFor(it.node.seq), 1
 }
 
 // openWindow opens the sources of the next window.
 func (it *Iteration) openWindow() {
 	w := &it.windows
-	s, among, n := w.next(it.reverse, len(it.stripes))
-	it.mergedBounds(&it.bounds, s, it.reverse, n)
+	s, among := w.next(it.reverse)
+	it.mergedBounds(&it.bounds, s, it.reverse, len(it.stripes))
+	if w.m != nil {
+		it.bounds.FirstRows, it.bounds.Few = 1, true
+	}
 	for i, id := range it.stripes {
 		over := it.reader.overlay(id)
 		if i+1 < len(it.stripes) && (over == nil && !among.has(id) || it.bare(id)) {
@@ -47,33 +54,38 @@ func (it *Iteration) openWindow() {
 	}
 }
 
-// nextWindow opens the next window, twice as large as the last one, if there is one.
+// nextWindow opens the next window, for the rows that are missing, if there is one.
 func (it *Iteration) nextWindow() bool {
-	if !it.windows.more {
+	w := &it.windows
+	if !w.more {
 		return false
+	}
+	if w.opened++; w.opened >= evenWindows {
+		w.slots *= 2
+	} else if w.m != nil {
+		w.slots = max(1, it.left/w.m.keys)
 	}
 	it.source.Close()
 	it.openWindow()
 	return it.err == nil
 }
 
-// next returns the next window, the stripes that may have keys in it, and about how many they are,
-// of so many.
-func (w *windows) next(reverse bool, stripes int) (s base.Span, among stripeWords, n int) {
+// next returns the next window, and the stripes that may have keys in it.
+func (w *windows) next(reverse bool) (s base.Span, among stripeWords) {
 	if w.m != nil {
 		from, to := w.place(reverse)
-		if among, n = w.m.stripesOf(from, to); n <= maxWindowStripes {
-			s = w.cut(from, to, reverse)
-			w.slots *= 2
-			return s, among, max(n, 1)
+		among, n := w.m.stripesOf(from, to)
+		if n <= maxWindowStripes {
+			return w.cut(from, to, reverse), among
 		}
 		w.m.useless.Add(1)
+		w.m = nil
 	}
 	for i := range among {
-		among[i] = ^uint64(0)
+		among[i] = math.MaxUint64
 	}
 	w.more = false
-	return w.left, among, stripes
+	return w.left, among
 }
 
 // place returns the slots [from, to) of the next window.
