@@ -112,10 +112,11 @@ func RestoreCommand(a *cli.App) *cobra.Command {
 		Use:   "restore DEST NEW",
 		Short: "Make a database of what was shipped or backed up",
 		Long: `Make the new database NEW of what ship has brought to DEST: of the last commit, or of
-an earlier one given by its version, its time or how long ago. It says which moments can be restored
-before it begins. One that is interrupted is continued by the next call. With
---list it only says so, with --follow it goes on with what is shipped later, until
-it is stopped; then NEW can be opened. DEST may be - for what backup DB - has written.`,
+an earlier one given by its version, its time or how long ago. It says which
+moments can be restored before it begins. One that is interrupted is continued by
+the next call. With --list it only says so, with --follow it goes on with what is
+shipped later, until it is stopped; then NEW can be opened. DEST may be - for what
+backup DB - has written.`,
 		Example: `  kstone-cli restore /mnt/backup/orders orders.db
   kstone-cli restore /mnt/backup/orders noon.db --to 2026-07-01T12:00:00Z
   kstone-cli restore /mnt/backup/orders --list
