@@ -80,7 +80,7 @@ func checkAbout(t *testing.T, what string, got, want float64) {
 }
 
 // TestCountAboutLeft counts what zones leave: all of memtables, and of files the blocks that may
-// hold what is looked for.
+// hold what is looked for, be it in one block with the end of the range.
 func TestCountAboutLeft(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	db := zonedDB(t)
@@ -94,6 +94,16 @@ func TestCountAboutLeft(t *testing.T) {
 		if n < float64(wanted) || n > float64(wanted+40*256) {
 			t.Errorf("%.0f items are left of %d that are wanted", n, wanted)
 		}
+	}
+	few := openMemory(t, engine.Options{})
+	for i := range 2560 {
+		ok(t, few.Put(pk(fmt.Sprintf("%c%08d", "az"[i%2], i)), nil))
+	}
+	ok(t, few.Flush(ctx))
+	n, err := few.CountScanAbout(engine.Scan{To: engine.K("b"),
+		MayHold: func(engine.Zone) bool { return true }}, math.Inf(1), 256)
+	if ok(t, err); n < 1280/2 || n > 2560 {
+		t.Errorf("%.0f of 1280 items are left", n)
 	}
 }
 

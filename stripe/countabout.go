@@ -102,11 +102,12 @@ func (v *View) countLeft(b *Bounds) (n float64, err error) {
 				continue
 			}
 			pruned, tested, err := f.Reader.SamplePruned(b.Lo, b.Hi, &p, testedBlocks)
-			entries, _, counted := f.Reader.CountBetween(b.Lo, b.Hi)
+			entries, block, counted := f.Reader.CountBetween(b.Lo, b.Hi)
 			if err := cmp.Or(err, counted); err != nil {
 				return 0, err
 			}
-			n += entries * float64(tested-pruned) / float64(max(1, tested))
+			// The block of b.Hi was tested, but has not been counted: it may be the only one.
+			n += max(entries, block) * float64(tested-pruned) / float64(max(1, tested))
 		}
 	}
 	return n, nil
