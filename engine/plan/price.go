@@ -35,7 +35,11 @@ func (p *path) buckets() float64 {
 
 // withoutRows is the share of Costs.Stripe that it takes to find no row of the table in a stripe:
 // 80 ns if files do not have the key, 320 if it is sought in a memtable, and 400 with rows.
-const withoutRows = 0.4
+// Of a stripe whose rows are counted alone, it takes countedShare.
+const (
+	withoutRows  = 0.4
+	countedShare = 0.25
+)
 
 // seekCost is what it costs to find the first keys of what is read. Why not less in order: then a
 // block of each stripe is read before the first row.
@@ -46,6 +50,9 @@ func (p *path) seekCost(e *estimate.Estimator, c *Costs, seeks float64) float64 
 	}
 	without := math.Exp(-e.Rows() / all) // the share of the stripes
 	each := c.Stripe * (1 - (1-withoutRows)*without)
+	if p.counts {
+		each *= countedShare
+	}
 	return p.scan.Ranges * (c.Seek + (all-1)*each)
 }
 
