@@ -68,7 +68,8 @@ func (e *Estimator) reach(ordinal int, reverse bool, terms []expr.Expr, room int
 const positionSlack = 0.005
 
 // together corrects the estimate of terms that was made as if columns were independent: of ranges
-// of columns that rise, the rows are those that the parts of the table have in common.
+// of columns that rise, the rows are those that the parts of the table have in common, as far as it
+// is known where these are.
 func (e *Estimator) together(f float64, terms []expr.Expr) float64 {
 	if e.stats == nil || len(e.stats.Monotonic) < 2 || len(terms) < 2 || f == 0 {
 		return f
@@ -78,17 +79,19 @@ func (e *Estimator) together(f float64, terms []expr.Expr) float64 {
 		return f
 	}
 	parts := make([]part, len(ranges))
-	common, product := 1.0, 1.0
+	least, most, product := 1.0, 1.0, 1.0
 	for i, r := range ranges {
 		p := e.partOf(r)
 		for _, q := range parts[:i] {
-			both := positionSlack + p.slack + q.slack + min(p.to, q.to) - max(p.from, q.from)
-			common = min(common, max(0, both), p.share, q.share)
+			slack := p.slack + q.slack
+			both := min(p.to, q.to) - max(p.from, q.from)
+			least = min(least, max(0, both-slack), p.share, q.share)
+			most = min(most, max(0, both+slack+positionSlack), p.share, q.share)
 		}
 		parts[i] = p
 		product *= p.share
 	}
-	return f * common / product
+	return f * min(max(product, least), most) / product
 }
 
 // part is where a range of a column is in the rows that are in the order of the column: from is
@@ -110,8 +113,17 @@ func (e *Estimator) partOf(r columnRange) part {
 }
 
 // position returns the share of the rows before a value, or with after up to it, and by how much it
-// may be wrong: what is before and what is not are counted by blocks, and may not add up.
+// may be wrong: what is before and what is not are counted by blocks, or in some stripes, and may
+// not add up.
 func (e *Estimator) position(ordinal int, v expr.Value, after bool) (f, slack float64) {
+	if e.Fresh() {
+		for x := range e.KeysWith(ordinal) {
+			b := bounds{hi: v, below: !after}
+			if f, ok := e.histogram(x, b, math.Inf(1)); ok {
+				return f, 0
+			}
+		}
+	}
 	before := e.within(ordinal, bounds{hi: v, below: !after})
 	rest := e.within(ordinal, bounds{lo: v, above: after})
 	return before / max(before+rest, 1e-9), math.Abs(1 - before - rest)
@@ -135,7 +147,8 @@ func (e *Estimator) hasEnd(r columnRange) bool {
 	return false
 }
 
-// reachOr is Reach of the term of an OR whose first row comes first.
+// reachOr is Reach of the term of an OR whose first row comes first. What is before that row has
+// none of the others, which may be many more.
 func (e *Estimator) reachOr(ordinal int, reverse bool, terms []expr.Expr, at int, or expr.Or,
 	room int) (before, within float64) {
 	first := math.Inf(1)
@@ -146,7 +159,7 @@ func (e *Estimator) reachOr(ordinal int, reverse bool, terms []expr.Expr, at int
 		b, w := e.reach(ordinal, reverse, branch, room)
 		share := max(e.Selectivity(branch), 1e-12)
 		if f := b + w/max(1, e.Rows()*share); f < first {
-			first, before, within = f, b, min(1, w*max(1, all/share))
+			first, before, within = f, min(1, f), min(1, w*max(1, all/share))
 		}
 	}
 	return before, within
