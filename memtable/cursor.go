@@ -1,6 +1,8 @@
 package memtable
 
 import (
+	"math"
+
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cursor"
 )
@@ -45,6 +47,8 @@ type Cursor struct {
 	dir   direction // of the batch
 	bound []byte    // see Limit
 	last  item      // of bound, if there is one
+	flip  uint64    // all ones if the batch is backward
+	edge  uint64    // last.prefix with flip; the highest without bound
 	first int       // rows of the first batch after a positioning
 	limit int       // most rows the batch may have
 	n, i  int       // number of rows, current row; n is 0 if not on an entry
@@ -190,7 +194,7 @@ func (c *Cursor) collect(it item) bool {
 	if it.node == c.skip {
 		return true
 	}
-	if c.bound != nil && c.passed(it) {
+	if it.prefix^c.flip >= c.edge && c.passed(it) {
 		return false // and done
 	}
 	c.far = it.node
@@ -206,6 +210,9 @@ func (c *Cursor) collect(it item) bool {
 // passed reports whether an item lies after the limit. Why not of all keys that do: to compare the
 // keys themselves costs as much as to read one.
 func (c *Cursor) passed(it item) bool {
+	if c.bound == nil {
+		return false
+	}
 	a, b := it, c.last
 	if c.dir == backward {
 		a, b = b, a
@@ -213,10 +220,15 @@ func (c *Cursor) passed(it item) bool {
 	return a.prefix > b.prefix || a.prefix == b.prefix && a.tail > b.tail
 }
 
-// limited finds the item of the limit, for a walk.
+// limited prepares passed for a walk.
 func (c *Cursor) limited(prefix []byte) {
+	c.flip, c.edge = 0, math.MaxUint64
+	if c.dir == backward {
+		c.flip = math.MaxUint64
+	}
 	if c.bound != nil {
 		c.last = newItem(prefix, c.bound, 0)
+		c.edge = c.last.prefix ^ c.flip
 	}
 }
 

@@ -75,18 +75,39 @@ func (r *Reader) KeyAt(rank int64) ([]byte, error) {
 	return slices.Concat(b.prefix(), e.suffix), nil
 }
 
-// BlockOf returns the block that has all the entries with these ranks, and which of its entries the
-// first is; ok is false if there is none. Requires: as KeyAt.
-func (r *Reader) BlockOf(from, to int64) (block, pos int, ok bool) {
+// Located are entries of one block that follow each other, as Locate has found them.
+type Located struct {
+	block, first, n int
+	places          []base.Place // of their values, if they are few
+	bytes           int          // as in Entries
+}
+
+// maxKnownPlaces is how many places Located has at most: 256 bytes.
+const maxKnownPlaces = 32
+
+// Locate returns the entries with the ranks [from, to); nil if several blocks have them, or one
+// that cannot be read. Requires: as KeyAt.
+func (r *Reader) Locate(from, to int64) *Located {
 	_, x, ranks, err := r.entryRanks()
 	if err != nil || to-from > maxEntries {
-		return 0, 0, false
+		return nil
 	}
 	i, found := slices.BinarySearch(ranks[:x.n], uint32(from))
 	if !found {
 		i--
 	}
-	return i, int(from) - int(ranks[i]), to <= int64(ranks[i+1])
+	if to > int64(ranks[i+1]) {
+		return nil
+	}
+	l := &Located{block: i, first: int(from) - int(ranks[i]), n: int(to - from)}
+	if l.n <= maxKnownPlaces {
+		var x Entries
+		if r.LocatedEntries(&x, l) != nil {
+			return nil
+		}
+		l.places, l.bytes = slices.Clone(x.places), x.bytes
+	}
+	return l
 }
 
 // entryRanks returns the index with the number of entries before each block, and of all of them;

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/sst"
 )
 
 // Count returns how many keys of [lo, hi), where nil hi is no bound, have a value for a reader at
@@ -48,8 +49,8 @@ type plainSpan struct {
 	n      int64       // keys
 	runs   []int       // of several, those that have some, in the order of their keys
 
-	file       *File // that has all keys in one block, from pos on, or nil
-	block, pos int
+	file    *File        // of all keys, if it is one
+	located *sst.Located // them, if they are in one block
 }
 
 // plainSpan returns what the runs have of [lo, hi); ok is false if a merge of them has to decide.
@@ -83,12 +84,12 @@ func (v *View) plainSpan(lo, hi []byte, snap base.SeqNum) (s plainSpan, ok bool,
 		}
 	}
 	if len(parts) == 1 && parts[0].first == parts[0].last {
-		p := &parts[0]
-		if s.block, s.pos, ok = p.first.Reader.BlockOf(p.from, p.to); ok {
-			s.file = p.first
-		}
+		s.file = parts[0].first
 	}
 	if v.plain.Meet(lo, hi) {
+		if s.file != nil {
+			s.located = s.file.Reader.Locate(parts[0].from, parts[0].to)
+		}
 		v.plain.Keep(lo, hi, s)
 	}
 	return s, true, nil

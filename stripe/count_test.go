@@ -7,7 +7,6 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
-	"github.com/kstonedb/kstone/stripe"
 )
 
 // checkKnown compares what is known of a span without a scan, and what a reader is shown that comes
@@ -36,8 +35,8 @@ func (w *world) checkKnown(lo, hi string, snap base.SeqNum, rows []string) {
 			continue
 		}
 		var got []string
-		var x stripe.Entries
-		for c.Entries(&x) {
+		x := &w.entries
+		for c.Entries(x) {
 			prefix, values := x.AppendPrefix(nil), x.Values()
 			for i := range x.Len() {
 				key := append(slices.Clip(prefix), x.Suffix(i)...)
@@ -68,13 +67,15 @@ func TestCount(t *testing.T) {
 	}
 	fill := func(from, to int) base.SeqNum {
 		for i := from; i < to; i++ {
-			w.commit(put(fmt.Sprintf("k%04d", i), "value"))
+			w.commit(put(fmt.Sprintf("k%04d", i), fmt.Sprint("value", i)))
 		}
 		w.flush()
 		return w.seq
 	}
 	old := fill(0, 300)
 	count("k0005", "k0008", 3, true)
+	count("k0010", "k0011", 1, true)
+	count("k0005", "k0008", 3, true) // another span does not change what is known of it
 	w.checkScan("k0005", "k0008", 5, false)
 	count("", "", 300, true)
 	count("k0010", "k0250", 240, true)

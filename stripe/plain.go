@@ -93,7 +93,7 @@ func (v *View) inOneBlock(b *Bounds) *plainSpan {
 		}
 		return nil
 	}
-	if s.maxSeq > b.Snap || s.n > 0 && s.file == nil {
+	if s.maxSeq > b.Snap || s.n > 0 && s.located == nil {
 		return nil
 	}
 	return s
@@ -116,7 +116,7 @@ func (r *reading) blockEntries(x *Entries) bool {
 		return false
 	}
 	r.at++
-	r.err = s.file.Reader.EntriesIn(x, s.block, s.pos, int(s.n))
+	r.err = s.file.Reader.LocatedEntries(x, s.located)
 	return r.err == nil
 }
 

@@ -18,6 +18,8 @@ const (
 	minBatchRows = 4
 	batchGrowth  = 2
 	maxBatchRows = 64
+	// limitedRows is the batch from which on the end of the bounds is looked for while reading.
+	limitedRows = 32
 	// maxAheadBytes bounds the large values that are read before they are asked for.
 	maxAheadBytes = 32 << 10
 )
@@ -326,7 +328,7 @@ func (s *source) seek() []base.Entry {
 	cur := s.cursor()
 	if s.inTable {
 		s.memory.cursor.Expect(s.rows)
-		s.memory.cursor.Limit(b.last())
+		s.limit()
 	} else if f.nearing {
 		f.cursor.approached(f.near, &f.approach)
 		defer f.arrive()
@@ -354,6 +356,7 @@ func (s *source) next() []base.Entry {
 	}
 	s.rows, s.grown = s.grown, min(s.grown*batchGrowth, s.most)
 	if s.inTable {
+		s.limit()
 		return s.fill(s.stepTable(b.Reverse))
 	}
 	if f := &s.files; f.reading {
@@ -369,6 +372,14 @@ func (s *source) next() []base.Entry {
 		return s.fill(s.files.cursor.Prev())
 	}
 	return s.fill(s.files.cursor.Next())
+}
+
+// limit ends the cursor of a memtable at the bound, if it reads many rows at once. Why not always:
+// it costs as much for each row as to leave out the few that a small batch has after the bound.
+func (s *source) limit() {
+	if s.rows >= limitedRows {
+		s.memory.cursor.Limit(s.bounds.last())
+	}
 }
 
 func (s *source) stepTable(reverse bool) bool {

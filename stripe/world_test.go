@@ -55,12 +55,13 @@ type world struct {
 	// junk is what new files hold at first, as if they were recycled.
 	junk []byte
 
-	seq    base.SeqNum
-	model  history
-	snaps  []base.SeqNum // registered, any order
-	gone   []string      // files given to Obsolete
-	runs   []*manifest.Run
-	failed error // the first complaint of a callback
+	seq     base.SeqNum
+	model   history
+	snaps   []base.SeqNum // registered, any order
+	gone    []string      // files given to Obsolete
+	runs    []*manifest.Run
+	failed  error          // the first complaint of a callback
+	entries stripe.Entries // reused
 }
 
 // history is the model of an ordered store with versions.

@@ -35,6 +35,7 @@ type Iteration struct {
 	ctx    context.Context //nolint:containedctx // lives as long as the loop
 	node   snapNode
 	cursor stripe.Cursor
+	bound  bool           // bounds are those of a walk
 	bounds stripe.Bounds  // of the sources, but for those of a merged gathering
 	source *stripe.Cursor // that is read: cursor, or one of mergedPool; nil before the first
 	rows   []base.Entry   // of source
@@ -138,7 +139,7 @@ func (it *Iteration) release() {
 	}
 	it.merged, it.gathering, it.sampling = false, nil, nil
 	it.part, it.parts, it.query.pk = nil, nil, nil
-	it.share, it.stripe, it.known = nil, 0, nil
+	it.share, it.stripe, it.known, it.bound = nil, 0, nil, false
 	it.windows = windows{}
 	clear(it.kept[:cap(it.kept)])
 	it.entries.Release()
@@ -217,6 +218,7 @@ func (it *Iteration) Walk(first base.Span, reverse bool) {
 	it.reverse = reverse
 	if len(it.stripes) > 0 {
 		it.walkStripe(first)
+		it.bound = false // the others have the whole span
 	}
 }
 
@@ -236,14 +238,22 @@ func (it *Iteration) bare(id uint8) bool {
 	return s.Bare() && it.reader.overlay(id) == nil
 }
 
-// openWalk opens a span of the stripe that is walked. Why its rows are read in large batches from
-// the start, without a limit: all of them are wanted.
+// openWalk opens a span of the stripe that is walked; if bound, that of the stripe before. Why its
+// rows are read in large batches from the start, without a limit: all of them are wanted.
 func (it *Iteration) openWalk(s base.Span) {
+	if it.bound {
+		it.cursor.Close()
+		it.passed()
+		it.add(it.stripe)
+		return
+	}
 	rows := 0
 	if it.limit == 0 {
 		rows = maxFirstRows
 	}
-	it.open(it.stripe, s, it.reverse, rows)
+	it.bind(s, it.reverse, rows)
+	it.bound = true
+	it.add(it.stripe)
 }
 
 // advance opens what follows the source, and reports whether anything does.
@@ -427,6 +437,12 @@ func (it *Iteration) wanted(b *stripe.Bounds) {
 // on top if there is one, and begins to read it, in place of what it was open on. It expects
 // that so many rows are wanted, 0 for an unknown number.
 func (it *Iteration) open(id uint8, s base.Span, reverse bool, rows int) {
+	it.bind(s, reverse, rows)
+	it.add(id)
+}
+
+// bind makes the iteration's own cursor the source, and sets its bounds.
+func (it *Iteration) bind(s base.Span, reverse bool, rows int) {
 	if it.source != nil {
 		it.cursor.Close()
 	}
@@ -435,8 +451,12 @@ func (it *Iteration) open(id uint8, s base.Span, reverse bool, rows int) {
 	b.Again = it.known != nil
 	it.wanted(b)
 	it.passed()
-	it.source = &it.cursor
-	it.err = it.cursor.Add(&it.node.gen.stripes[id], b, it.reader.overlay(id))
+	it.source, it.bound = &it.cursor, false
+}
+
+// add opens a stripe with the bounds.
+func (it *Iteration) add(id uint8) {
+	it.err = it.cursor.Add(&it.node.gen.stripes[id], &it.bounds, it.reader.overlay(id))
 }
 
 // mergedPool has cursors over many stripes. Why not that of the iteration: it would keep the
