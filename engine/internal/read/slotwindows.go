@@ -42,11 +42,12 @@ func (it *Iteration) openWindow() {
 	if w.m != nil {
 		it.bounds.FirstRows, it.bounds.Few = 1, true
 	}
+	last, own := len(it.stripes)-1, it.reader.tx != nil
 	for i, id := range it.stripes {
-		over := it.reader.overlay(id)
-		if i+1 < len(it.stripes) && (over == nil && !among.has(id) || it.bare(id)) {
+		if i < last && (!among.has(id) && (!own || it.reader.overlay(id) == nil) || it.bare(id)) {
 			continue
 		}
+		over := it.reader.overlay(id)
 		it.err = it.source.Add(&it.node.gen.stripes[id], &it.bounds, over)
 		if it.err != nil {
 			return
