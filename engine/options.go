@@ -198,7 +198,7 @@ const (
 
 // live returns how much may live at a time with Memory: half, since the collector lets the heap
 // grow to twice that. Shares: a third for write buffers, which may take twice their budget, half
-// for the cache, a sixth for a query of tables.
+// for the cache with the map of slots, a sixth for a query of tables.
 func (o *Options) live() int64 { return (o.Memory - ownMemory) / 2 }
 
 // shareMemory sets the budgets that Memory bounds.
@@ -207,7 +207,7 @@ func (o *Options) shareMemory() {
 		return
 	}
 	fill(&o.MemtableBytes, o.live()/6)
-	fill(&o.CacheBytes, o.live()/2)
+	fill(&o.CacheBytes, o.live()*8/17)                  // and a sixteenth of it for slots
 	fill(&o.FileBytes, min(o.live()/3, 64<<20))         // the cache is for many indexes
 	fill(&o.MaxOpenFiles, int(min(o.Memory>>17, 4096))) // 2 KiB each, most in the kernel
 	fill(&o.CompactionWorkers, int(max(1, min(o.Memory>>28, int64(runtime.GOMAXPROCS(0)/2)))))
