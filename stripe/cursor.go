@@ -206,8 +206,9 @@ func (r *reading) open(v *View, b *Bounds, overlay *memtable.Table) error {
 		r.done = b.Ctx.Done()
 	}
 	if b.Again && overlay == nil {
-		if r.block = v.inOneBlock(b); r.block != nil {
-			return nil
+		var err error
+		if r.block, err = v.inOneBlock(b); r.block != nil || err != nil {
+			return err
 		}
 	}
 	return r.openSources(overlay)

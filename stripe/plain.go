@@ -80,23 +80,24 @@ func (r *reading) findPlain() {
 }
 
 // inOneBlock returns what the view has of the bounds, if it is known to be in one block, all of it
-// visible, or nothing; nil if it is not. Why: to open a run and to search the bounds takes longer
-// than to read the ten rows that a stripe has of a small table.
-func (v *View) inOneBlock(b *Bounds) *plainSpan {
+// visible, or nothing; nil if that is not known. Why: to open a run and to search the bounds takes
+// longer than to read the ten rows that a stripe has of a small table.
+func (v *View) inOneBlock(b *Bounds) (*plainSpan, error) {
 	if b.Reverse || b.From != 0 || b.Spans != nil || b.MayHold != nil || v.written() {
-		return nil
+		return nil, nil
 	}
 	s := v.plain.Find(b.Lo, b.Hi)
 	if s == nil {
-		if len(v.Runs) == 1 {
-			_, _, _ = v.plainSpan(b.Lo, b.Hi, b.Snap) // it may be known from now on
+		if len(v.Runs) != 1 {
+			return nil, nil
 		}
-		return nil
+		_, _, err := v.plainSpan(b.Lo, b.Hi, b.Snap) // it may be known from now on
+		return nil, err
 	}
 	if s.maxSeq > b.Snap || s.n > 0 && s.located == nil {
-		return nil
+		return nil, nil
 	}
-	return s
+	return s, nil
 }
 
 // written reports whether memtables have anything.

@@ -135,11 +135,11 @@ func (s *Stripe) Keys() uint64 {
 }
 
 // Lacks reports whether no memtable and no run has a version of a key of [lo, hi), where nil hi is
-// no bound. It is false if a file cannot be read, and of a stripe that is closed.
-func (s *Stripe) Lacks(lo, hi []byte) bool {
+// no bound. It is false of a stripe that is closed.
+func (s *Stripe) Lacks(lo, hi []byte) (bool, error) {
 	v := s.Acquire()
 	if v == nil {
-		return false
+		return false, nil
 	}
 	defer v.Release()
 	lacks := true
@@ -151,11 +151,11 @@ func (s *Stripe) Lacks(lo, hi []byte) bool {
 		from, to := v.Runs[i].overlap(lo, hi)
 		for _, f := range v.Runs[i].Files[from:to] {
 			if has, err := f.Reader.Has(lo, hi); has || err != nil {
-				return false
+				return false, err
 			}
 		}
 	}
-	return lacks
+	return lacks, nil
 }
 
 // Put adds a version to the active memtable and returns by how many bytes the

@@ -44,20 +44,23 @@ func (b *bareSpans) of(s base.Span) *bareStripes {
 
 // has reports whether stripe s, with that number, has nothing of the span. It looks if that is not
 // known.
-func (b *bareStripes) has(id uint8, s *stripe.Stripe, span base.Span) bool {
+func (b *bareStripes) has(id uint8, s *stripe.Stripe, span base.Span) (bool, error) {
 	known := b[id].Load()
 	if known == mayHold {
-		return false
+		return false, nil
 	}
 	keys := s.Keys()
 	if known == keys+bareFrom {
-		return true
+		return true, nil
 	}
 	base.Yield()
-	if !s.Lacks(span.Lo, span.Hi) {
+	lacks, err := s.Lacks(span.Lo, span.Hi)
+	switch {
+	case err != nil:
+	case lacks:
+		b[id].Store(keys + bareFrom)
+	default:
 		b[id].Store(mayHold)
-		return false
 	}
-	b[id].Store(keys + bareFrom)
-	return true
+	return lacks, err
 }

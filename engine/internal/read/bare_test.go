@@ -69,7 +69,7 @@ func TestScansFindWhatComesToBareStripes(t *testing.T) {
 	known := w.snaps.gen.bare.of(span)
 	for id := range known {
 		s := &w.stripes[id]
-		if got := known.has(uint8(id), s, span); got == full[uint8(id)] {
+		if got, err := known.has(uint8(id), s, span); err != nil || got == full[uint8(id)] {
 			t.Errorf("stripe %d has something: %v, known to be bare: %v", id, full[uint8(id)], got)
 		}
 	}

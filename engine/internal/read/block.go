@@ -23,6 +23,9 @@ func (it *Iteration) walkNext() bool {
 			it.openWalk(it.span)
 			return it.err == nil
 		}
+		if it.err != nil {
+			return false
+		}
 	}
 }
 
@@ -117,6 +120,9 @@ func (it *Iteration) Count(s base.Span) int64 {
 			break
 		}
 		if it.bare(id) {
+			if it.err != nil {
+				break
+			}
 			continue
 		}
 		if it.reader.overlay(id) == nil {

@@ -229,13 +229,19 @@ func (it *Iteration) walkStripe(s base.Span) {
 	it.openWalk(s)
 }
 
-// bare reports whether there is nothing to read in a stripe: of small tables, most have nothing.
+// bare reports whether there is nothing to read in a stripe: of small tables, most have nothing. It
+// is true after an error, too.
 func (it *Iteration) bare(id uint8) bool {
 	s := &it.node.gen.stripes[id]
-	if it.known != nil {
-		return it.known.has(id, s, it.span) && it.reader.overlay(id) == nil
+	if it.known == nil {
+		return s.Bare() && it.reader.overlay(id) == nil
 	}
-	return s.Bare() && it.reader.overlay(id) == nil
+	bare, err := it.known.has(id, s, it.span)
+	if err != nil {
+		it.err = err
+		return true
+	}
+	return bare && it.reader.overlay(id) == nil
 }
 
 // openWalk opens a span of the stripe that is walked; if bound, that of the stripe before. Why its
@@ -269,6 +275,9 @@ func (it *Iteration) advance() bool {
 		return it.walkNext()
 	case len(it.stripes) > 0:
 		for len(it.stripes) > 1 && it.bare(it.stripes[0]) {
+			if it.err != nil {
+				return false
+			}
 			it.stripes = it.stripes[1:]
 		}
 		it.walkStripe(it.span)

@@ -45,6 +45,9 @@ func (it *Iteration) openWindow() {
 	last, own := len(it.stripes)-1, it.reader.tx != nil
 	for i, id := range it.stripes {
 		if i < last && (!among.has(id) && (!own || it.reader.overlay(id) == nil) || it.bare(id)) {
+			if it.err != nil {
+				return
+			}
 			continue
 		}
 		over := it.reader.overlay(id)
