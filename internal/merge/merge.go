@@ -198,7 +198,7 @@ func (m *Merge) take(in *Input) []base.Entry {
 	return in.rows[from:to:to]
 }
 
-// second returns the lowest head of the losers to the winner, one of which is the second.
+// second returns the lowest head of the losers to the winner: that of the second.
 func (m *Merge) second() uint64 {
 	head := uint64(math.MaxUint64)
 	for n := (int(m.nodes[0].input) + len(m.inputs)) / 2; n >= 1; n /= 2 {

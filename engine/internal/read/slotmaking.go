@@ -48,7 +48,7 @@ func (s *State) Note(id uint8, key []byte) {
 	}
 }
 
-// slotsFor returns the map for a short scan at a seq, nil if there is none that it may use.
+// slotsFor returns the map for a short scan at a seq, or nil without a usable map.
 func (s *State) slotsFor(seq base.SeqNum) *slotMap {
 	b := &s.making
 	m := b.usable.Load()
