@@ -24,11 +24,10 @@ type Share = kv.Share
 
 // ScanBlocks hands the items that s selects to yield, as many at a time as are at hand, until
 // it returns false. It is Scan for readers of many items. Filter is not called: with MayHold the
-// caller's own test is it.
+// caller's own test is it. With KeysOnly a block may lack values.
 func (r *reader) ScanBlocks(ctx context.Context, s Scan, yield func(*Block) bool) error {
 	it := read.NewIteration()
 	defer it.Close()
-	s.KeysOnly = false
 	if err := r.openScan(ctx, it, &s, s.Unordered); err != nil {
 		return err
 	}

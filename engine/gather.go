@@ -33,10 +33,11 @@ type Gather struct {
 	// There need not be an item of it, nor must its PK be among PKs. After takes
 	// precedence.
 	StartAfter Key
-	// Filter, MayHold and Blocks are as in Query.
-	Filter  func(Item) bool
-	MayHold func(Zone) bool
-	Blocks  *BlockCounts
+	// KeysOnly, Filter, MayHold and Blocks are as in Query.
+	KeysOnly bool
+	Filter   func(Item) bool
+	MayHold  func(Zone) bool
+	Blocks   *BlockCounts
 }
 
 // CursorAfter returns the cursor that resumes the gathering exactly after item, which

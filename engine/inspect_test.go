@@ -19,10 +19,15 @@ import (
 func TestInspectFile(t *testing.T) {
 	mem := vfs.NewMem()
 	fixture(t, mem)
+	db := openOn(t, mem, engine.Options{LargeValue: 1})
+	ok(t, db.Put(pk("large"), []byte("value in a file of its own")))
+	ok(t, db.Flush(ctx))
+	mustClose(t, db)
 	files := snapshotFiles(t, mem, "db")
 	dir := t.TempDir()
 	words := map[string]string{
-		"CURRENT": "MANIFEST-000001", "MANIFEST": "run", "wal": "record", "sst": "entries",
+		"CURRENT": "MANIFEST-00000", "MANIFEST": "run", "wal": "record", "sst": "entries",
+		"val": "values ",
 	}
 	for name, content := range files {
 		if name == "LOCK" || name == "RESERVE" {

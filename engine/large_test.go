@@ -214,7 +214,24 @@ func TestKeysOnlyReadsNoValues(t *testing.T) {
 	}
 	counted, err := db.Count(ctx, engine.Query{PK: []byte("p")})
 	ok(t, err)
-	if n != len(m.want) || counted != int64(n) {
+	gather := engine.Gather{PKs: [][]byte{[]byte("p")}, KeysOnly: true}
+	gathered := 0
+	for item, err := range db.Gather(ctx, gather) {
+		if ok(t, err); item.Value != nil {
+			t.Error("a gathered item has a value")
+		}
+		gathered++
+	}
+	count := func(b *engine.Block) bool {
+		gathered += b.Len()
+		return true
+	}
+	ok(t, db.GatherBlocks(ctx, gather, count))
+	ok(t, db.ScanBlocks(ctx, engine.Scan{KeysOnly: true}, count))
+	gather.KeysOnly = false
+	inAll, err := db.CountGather(ctx, gather)
+	ok(t, err)
+	if n != len(m.want) || counted != int64(n) || gathered != 3*n || inAll != int64(n) {
 		t.Errorf("%d items are shown, %d counted, %d there", n, counted, len(m.want))
 	}
 	if err := lastOf(db.Scan(ctx, engine.Scan{})); err == nil {

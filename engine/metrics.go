@@ -44,10 +44,13 @@ type StripeMetrics struct {
 	Records uint64
 	// Tombstones are the deletions of single keys among them.
 	Tombstones uint64
-	// DiskBytes is the size of the stripe's SSTs, RawBytes that of their keys and
+	// DiskBytes is the size of the stripe's SSTs and value files, RawBytes that of their keys and
 	// values before compression, MemtableBytes the memory of its write buffers.
 	DiskBytes, RawBytes, MemtableBytes int64
-	Runs, Files                        int
+	// ValueBytes are those of DiskBytes in value files, see Options.LargeValue, and GarbageBytes
+	// those of ValueBytes that no SST needs any more.
+	ValueBytes, GarbageBytes int64
+	Runs, Files              int
 	// FlushedBytes and MergedBytes are what flushes and merges have written to the
 	// stripe's SSTs since Open.
 	FlushedBytes, MergedBytes int64
@@ -194,6 +197,7 @@ func (db *DB) stripeMetrics(m *Metrics) {
 			s.Tombstones += uint64(t.Tombstones())
 		}
 		s.Runs = len(v.Runs)
+		s.ValueBytes, s.GarbageBytes = v.ValueBytes, v.GarbageBytes
 		s.DiskBytes += v.ValueBytes
 		w := db.upkeep.Written(i)
 		s.FlushedBytes, s.MergedBytes = w.Flushed.Load(), w.Merged.Load()
@@ -218,6 +222,8 @@ func (t *StripeMetrics) add(s *StripeMetrics) {
 	t.Tombstones += s.Tombstones
 	t.DiskBytes += s.DiskBytes
 	t.RawBytes += s.RawBytes
+	t.ValueBytes += s.ValueBytes
+	t.GarbageBytes += s.GarbageBytes
 	t.MemtableBytes += s.MemtableBytes
 	t.FlushedBytes += s.FlushedBytes
 	t.MergedBytes += s.MergedBytes
@@ -235,6 +241,10 @@ func (m Metrics) String() string {
 		m.Total.Tombstones)
 	row("disk", "%d bytes in %d files, %d runs; raw %d bytes", m.Total.DiskBytes,
 		m.Total.Files, m.Total.Runs, m.Total.RawBytes)
+	if m.Total.ValueBytes > 0 {
+		row("large values", "%d bytes, %d of them garbage", m.Total.ValueBytes,
+			m.Total.GarbageBytes)
+	}
 	row("memtables", "%d of %d bytes", m.MemtableBytes, m.MemtableBudget)
 	row("log", "%d of %d bytes in %d segments", m.LogBytes, m.LogBudgetBytes, m.LogSegments)
 	if m.RetainedSegments > 0 {

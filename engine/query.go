@@ -118,7 +118,7 @@ type Scan struct {
 	// StartAfter starts after (with Reverse: before) this key, which need not
 	// exist. Only for ordered scans; After takes precedence.
 	StartAfter Key
-	// KeysOnly, Filter, MayHold and Blocks are as in Query. ScanBlocks does without KeysOnly.
+	// KeysOnly, Filter, MayHold and Blocks are as in Query.
 	KeysOnly bool
 	Filter   func(Item) bool
 	MayHold  func(Zone) bool

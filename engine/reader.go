@@ -222,6 +222,7 @@ func (r *reader) openScan(ctx context.Context, it *read.Iteration, s *Scan, walk
 func (r *reader) gather(ctx context.Context, g *Gather, yield func(Item, error) bool) outcome {
 	it := read.NewIteration()
 	defer it.Close()
+	g.KeysOnly = g.KeysOnly || yield == nil && g.Filter == nil
 	if err := r.openGather(ctx, it, g, yield != nil); err != nil {
 		return outcome{err: err}
 	}
@@ -245,6 +246,7 @@ func (r *reader) openGather(ctx context.Context, it *read.Iteration, g *Gather,
 		return err
 	}
 	it.MayHold(g.MayHold, g.Blocks)
+	it.KeysOnly(g.KeysOnly)
 	it.Gather(&sel, ordered)
 	return nil
 }

@@ -235,6 +235,10 @@ func (r *Reader) verifyValueHeader() error {
 	if err := r.readAt(b, 0, "header"); err != nil {
 		return err
 	}
+	return r.checkValueHeader(b)
+}
+
+func (r *Reader) checkValueHeader(b []byte) error {
 	if got := string(b[:8]); got != valueMagic {
 		return corrupt.New(r.path, 0, "header magic", hexBytes(valueMagic), hexBytes(got))
 	}
@@ -245,6 +249,28 @@ func (r *Reader) verifyValueHeader() error {
 		return corrupt.New(r.path, 0, "header", hexBytes(string(want)), hexBytes(string(b)))
 	}
 	return nil
+}
+
+// ReadValueHeader returns the database and the size of a value file, for tools that meet one by
+// itself.
+func ReadValueHeader(
+	fsys vfs.FS, dir string, id base.StripeID, num base.FileNum,
+) (dbid [16]byte, size int64, err error) {
+	path := filepath.Join(dir, base.ValueName(id, num))
+	info, err := fsys.Stat(path)
+	if err != nil {
+		return dbid, 0, err
+	}
+	files := cache.NewFiles(func(n string) (cache.File, error) { return fsys.Open(n) }, 1)
+	of := &Reader{meta: &base.FileMeta{Stripe: id}, stats: &Stats{}}
+	r := of.valueFile(dir, num, info.SizeBytes, files)
+	defer r.file.Close()
+	b := make([]byte, valueHeaderBytes)
+	if err := r.readAt(b, 0, "header"); err != nil {
+		return dbid, 0, err
+	}
+	r.dbid = [16]byte(b[12:28])
+	return r.dbid, info.SizeBytes, r.checkValueHeader(b)
 }
 
 // salvageValue is Value of a file whose value files nobody has listed.

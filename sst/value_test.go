@@ -51,6 +51,13 @@ func valueFile(tb testing.TB, fs vfs.FS, codec sst.Codec, values ...[]byte) base
 	o := sst.WriterOptions{FileNum: 3, Stripe: 154, FilterBits: 8, Codec: codec}
 	meta := build(tb, fs, o, entries)
 	meta.Values[0].FileBytes = size
+	raw := 0
+	for i := range entries {
+		raw += len(entries[i].Key) + len(values[i])
+	}
+	if meta.RawBytes != uint64(raw) {
+		tb.Errorf("%d raw bytes, keys and values have %d", meta.RawBytes, raw)
+	}
 	return meta
 }
 

@@ -173,14 +173,16 @@ func (v *verifier) entry(b *dataBlock, j int, zone *zonemap.MapBuilder) error {
 		return v.fail("filter", fmt.Sprintf("key %q", key), "its denial")
 	}
 	v.key, v.lastSeq = key, be.seq
+	valueBytes := len(be.value)
 	if be.large {
 		if _, err := v.r.Value(be.value); err != nil {
 			return err
 		}
 		ref, _ := decodeRef(be.value)
 		v.uses[ref.num] += ref.bytes()
+		valueBytes = int(ref.h.raw)
 	}
-	zone.Add(&base.Entry{Key: key, Value: be.value, Seq: be.seq, Expiry: be.expiry, Kind: be.kind})
+	zone.Add(&base.Entry{Key: key, Seq: be.seq, Expiry: be.expiry, Kind: be.kind}, valueBytes)
 	return nil
 }
 

@@ -93,8 +93,11 @@ func (w *Writer) Add(e *base.Entry) error {
 	if !newKey && e.Seq == w.lastSeq {
 		return nil
 	}
-	if e.Large && !w.use(e.Value) {
-		return w.err
+	valueBytes := len(e.Value)
+	if e.Large {
+		if valueBytes = w.use(e.Value); w.err != nil {
+			return w.err
+		}
 	}
 	size := len(e.Key) + len(e.Value) + entryOverheadBytes
 	if !w.block.empty() && w.block.sizeBytes()+size > w.blockBytes() {
@@ -118,22 +121,22 @@ func (w *Writer) Add(e *base.Entry) error {
 	}
 	w.lastSeq = e.Seq
 	w.block.add(e)
-	w.blockZone.Add(e)
+	w.blockZone.Add(e, valueBytes)
 	return nil
 }
 
-// use counts what a reference needs of its value file.
-func (w *Writer) use(ref []byte) bool {
+// use counts what a reference needs of its value file, and returns the length of the value.
+func (w *Writer) use(ref []byte) int {
 	v, ok := decodeRef(ref)
 	if !ok || v.num == 0 {
 		w.err = fmt.Errorf("sst: %x is no reference to a value", ref)
-		return false
+		return 0
 	}
 	if w.uses == nil {
 		w.uses = map[base.FileNum]uint64{}
 	}
 	w.uses[v.num] += v.bytes()
-	return true
+	return int(v.h.raw)
 }
 
 // checkOrder checks e and reports whether it starts a new key.

@@ -116,6 +116,9 @@ func (p *Pieces) addRuns(blockBytes float64) error {
 				continue
 			}
 			x := pieceFile{File: f, weight: max(1, float64(f.Meta.RawBytes))}
+			if len(f.Meta.Values) > 0 { // its blocks have references
+				x.weight = float64(f.Meta.SizeBytes)
+			}
 			if err := p.restrict(&x); err != nil {
 				return err
 			}

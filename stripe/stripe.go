@@ -55,7 +55,8 @@ type Env struct {
 	// Obsolete is called with the name of a file that no reader needs any more and that a
 	// manifest edit has removed. It deletes the file.
 	Obsolete func(name string)
-	// Full, if not nil, reports whether the disk is full: then merges rewrite no values.
+	// Full, if not nil, reports whether the disk is full: then only merges for the garbage of
+	// values rewrite any, so that the others are small.
 	Full func() bool
 }
 

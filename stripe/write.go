@@ -47,7 +47,7 @@ type Output struct {
 	FlushedSeq base.SeqNum
 	// Replaced are the runs that the new one replaces, newest first; nil for a flush.
 	Replaced []*Run
-	// BytesWritten and BytesRead count file bytes.
+	// BytesWritten and BytesRead count file bytes; of values that are read, those decoded.
 	BytesWritten, BytesRead int64
 
 	tables []*memtable.Table
@@ -166,8 +166,8 @@ func (s *Stripe) Compact(
 	}
 	var rewrite map[base.FileNum]bool
 	full := s.env.Full != nil && s.env.Full()
-	if len(out.Replaced) == len(v.Runs) && v.ValueBytes > 0 && !full {
-		rewrite = toRewrite(v.ValueFiles())
+	if len(out.Replaced) == len(v.Runs) && (!full || plan.Reason == compaction.ReasonValues) {
+		rewrite, _ = s.toRewrite(v)
 	}
 	err := s.build(ctx, b, out, sources, compaction.MergeOptions{
 		Snapshots: ret.Snapshots, Horizon: ret.Horizon, Bottom: plan.Bottom, NowMs: ret.NowMs,

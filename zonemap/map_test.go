@@ -39,7 +39,7 @@ func drawEntries(t *rapid.T) []base.Entry {
 func zoneOf(entries []base.Entry) zonemap.Map {
 	var b zonemap.MapBuilder
 	for i := range entries {
-		b.Add(&entries[i])
+		b.Add(&entries[i], len(entries[i].Value))
 	}
 	return b.Map()
 }
@@ -102,9 +102,9 @@ func TestEmptyMap(t *testing.T) {
 		t.Error(got, rest, err)
 	}
 	var b zonemap.MapBuilder
-	b.Add(&base.Entry{Key: []byte("k"), Seq: 4, Kind: base.KindPutTTL, Expiry: 3})
+	b.Add(&base.Entry{Key: []byte("k"), Seq: 4, Kind: base.KindPutTTL, Expiry: 3}, 0)
 	b.Reset()
-	b.Add(&base.Entry{Key: []byte("a"), Seq: 9, Kind: base.KindPut})
+	b.Add(&base.Entry{Key: []byte("a"), Seq: 9, Kind: base.KindPut}, 0)
 	if m := b.Map(); string(m.First) != "a" || m.MinSeq != 9 || m.TTLEntries != 0 ||
 		m.MinExpiry != 0 {
 		t.Errorf("a reused builder remembers: %+v", m)

@@ -9,9 +9,9 @@ type MapBuilder struct {
 	first, last []byte
 }
 
-// Add covers e. Requires: keys arrive in ascending order, several versions of one
-// key side by side. The key is copied.
-func (b *MapBuilder) Add(e *base.Entry) {
+// Add covers e, whose value has valueBytes bytes: e itself may have a reference. Requires: keys
+// arrive in ascending order, several versions of one key side by side. The key is copied.
+func (b *MapBuilder) Add(e *base.Entry, valueBytes int) {
 	if b.m.Entries == 0 {
 		b.first = append(b.first[:0], e.Key...)
 		b.m.MinSeq, b.m.MaxSeq = e.Seq, e.Seq
@@ -19,7 +19,7 @@ func (b *MapBuilder) Add(e *base.Entry) {
 	b.last = append(b.last[:0], e.Key...)
 	b.m.MinSeq, b.m.MaxSeq = min(b.m.MinSeq, e.Seq), max(b.m.MaxSeq, e.Seq)
 	b.m.Entries++
-	b.m.RawBytes += uint64(len(e.Key) + len(e.Value))
+	b.m.RawBytes += uint64(len(e.Key) + valueBytes)
 	switch e.Kind {
 	case base.KindDelete:
 		b.m.Tombstones++

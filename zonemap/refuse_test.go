@@ -181,7 +181,7 @@ func TestContradictoryMaps(t *testing.T) {
 // TestResetOfMaps: after Reset a builder has no entry and no keys.
 func TestResetOfMaps(t *testing.T) {
 	var b zonemap.MapBuilder
-	b.Add(&base.Entry{Key: []byte("key"), Value: []byte("value"), Seq: 7, Kind: base.KindPut})
+	b.Add(&base.Entry{Key: []byte("key"), Seq: 7, Kind: base.KindPut}, 5)
 	if m := b.Map(); string(m.First) != "key" || string(m.Last) != "key" || m.RawBytes != 8 {
 		t.Errorf("%+v of one entry", m)
 	}

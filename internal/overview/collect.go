@@ -315,7 +315,7 @@ func (r *Data) probe(ctx context.Context, d *engine.DB) error {
 	for _, setting := range d.Settings() {
 		size, err := figure.ParseBytes(setting.Value)
 		if setting.Name == "block-bytes" && err == nil {
-			blocks = max(m.Total.RawBytes/max(size, 1), 1)
+			blocks = max((m.Total.RawBytes-m.Total.ValueBytes)/max(size, 1), 1)
 		}
 	}
 	read := int64(m.BlockHits + m.BlockMisses - before.BlockHits - before.BlockMisses)

@@ -38,6 +38,9 @@ func Describe(name string, w io.Writer, settings func(stored []byte) string) err
 	if _, _, ok := base.ParseSSTName(baseName); ok {
 		return describeSST(fsys, name, w)
 	}
+	if id, num, ok := base.ParseDataName(baseName); ok {
+		return describeValues(fsys, name, id, num, w)
+	}
 	_, isManifest := manifest.ParseName(baseName)
 	if !isManifest && baseName != manifest.CurrentName {
 		return ErrFileName
@@ -83,4 +86,38 @@ func describeSST(fsys vfs.FS, name string, w io.Writer) error {
 	})
 	defer r.Close()
 	return r.Describe(w)
+}
+
+// describeValues describes a value file. What it has is in the SSTs that refer to it: those of the
+// stripe in the same directory.
+func describeValues(
+	fsys vfs.FS, name string, id base.StripeID, num base.FileNum, w io.Writer,
+) error {
+	dir := filepath.Dir(name)
+	dbid, size, err := sst.ReadValueHeader(fsys, dir, id, num)
+	if err != nil {
+		return fmt.Errorf("engine: inspect: %w", err)
+	}
+	fmt.Fprintf(w, "file            %s (%d bytes)\n", filepath.Base(name), size)
+	fmt.Fprintf(w, "database        %x\n", dbid)
+	fmt.Fprintf(w, "values          %d bytes\n", sst.ValuesIn(size))
+	names, err := fsys.List(dir)
+	if err != nil {
+		return fmt.Errorf("engine: inspect: %w", err)
+	}
+	for _, other := range names {
+		if s, _, ok := base.ParseSSTName(other); !ok || s != id {
+			continue
+		}
+		meta, _, err := sst.ReadMeta(fsys, filepath.Join(dir, other))
+		if err != nil { // it may need the file, too
+			fmt.Fprintf(w, "unknown         %v\n", err)
+		}
+		for _, u := range meta.Values {
+			if u.Num == num {
+				fmt.Fprintf(w, "needed by       %s: %d bytes\n", other, u.Bytes)
+			}
+		}
+	}
+	return nil
 }

@@ -16,13 +16,12 @@ func (u *Upkeep) pickerOptions() compaction.Options {
 	return compaction.Options{Trigger: u.opts.MaxRuns, MaxRuns: 2 * u.opts.MaxRuns}
 }
 
-// pickMerge is compaction.Pick among the runs of the view that can be read. On a full disk no
-// values are rewritten.
+// pickMerge is compaction.Pick among the runs of the view that can be read.
 func pickMerge(
-	v *stripe.View, o compaction.Options, nowMs int64, horizon base.SeqNum, full bool,
+	v *stripe.View, o compaction.Options, nowMs int64, horizon base.SeqNum,
 ) (compaction.Plan, bool) {
 	n := v.Readable()
-	if !full {
+	if n == len(v.Runs) { // else no merge rewrites values
 		o.ValueBytes, o.ValueGarbage = uint64(v.ValueBytes), uint64(v.GarbageBytes)
 	}
 	plan, ok := compaction.Pick(runInfos(v)[:n], o, nowMs, horizon)
@@ -146,7 +145,7 @@ func (u *Upkeep) settled(v *stripe.View) bool {
 // replaced runs are deleted when the last reader has left them.
 func (u *Upkeep) runMerge(ctx context.Context, b *stripe.Builder, job mergeJob) error {
 	event, err := u.merge(ctx, b, job)
-	if errors.Is(err, vfs.ErrNoSpace) && u.reserve.give(forMerge, int64(job.plan.Bytes)) {
+	if errors.Is(err, vfs.ErrNoSpace) && u.reserve.give(forMerge, u.mergeBytes(job)) {
 		event, err = u.merge(ctx, b, job)
 	}
 	job.view.Release()
@@ -159,6 +158,15 @@ func (u *Upkeep) runMerge(ctx context.Context, b *stripe.Builder, job mergeJob) 
 		u.env.Merged(*event)
 	}
 	return err
+}
+
+// mergeBytes returns how much a merge on a full disk writes at most.
+func (u *Upkeep) mergeBytes(job mergeJob) int64 {
+	n := int64(job.plan.Bytes)
+	if job.plan.Reason == compaction.ReasonValues {
+		n += u.env.Stripes[job.stripe].RewriteBytes(job.view)
+	}
+	return n
 }
 
 // merge does the work of runMerge, and returns what to tell Env.Merged if it succeeds.

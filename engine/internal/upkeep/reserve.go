@@ -124,10 +124,11 @@ func (r *reserve) goal() int64 {
 		r.u.dataBytes()/reserveStripes
 }
 
-// dataBytes is the size of all SSTs.
+// dataBytes is the size of all SSTs and value files.
 func (u *Upkeep) dataBytes() (n int64) {
 	for i := range u.env.Stripes {
 		if v := u.env.Stripes[i].View(); v != nil {
+			n += v.ValueBytes
 			for _, run := range v.Runs {
 				n += int64(run.Info.Bytes)
 			}

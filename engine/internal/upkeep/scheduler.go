@@ -308,9 +308,9 @@ func (s *scheduler) pickJob(o compaction.Options) (best mergeJob, ok bool) {
 		if s.busy[i] || len(v.Runs) == 0 || now.Before(s.backoff[i].until) {
 			continue
 		}
-		plan, found := pickMerge(v, o, nowMs, horizon, full)
+		plan, found := pickMerge(v, o, nowMs, horizon)
 		if found && full {
-			plan.Score = spaceScore(v, plan)
+			plan.Score = u.scoreFull(mergeJob{uint8(i), v, plan})
 		}
 		if found && (!ok || plan.Score > best.plan.Score) {
 			best, ok = mergeJob{stripe: uint8(i), plan: plan}, true
@@ -332,8 +332,7 @@ func (s *scheduler) takeLocked(
 		return job, false
 	}
 	// A flush may have added a run since the pick; plan again on what is now pinned.
-	plan, ok := pickMerge(job.view, o, s.u.env.NowMs(), s.u.env.Horizon(),
-		s.u.reserve.full.Load())
+	plan, ok := pickMerge(job.view, o, s.u.env.NowMs(), s.u.env.Horizon())
 	if !ok {
 		job.view.Release()
 		return job, false

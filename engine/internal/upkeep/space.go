@@ -123,6 +123,14 @@ func (s *scheduler) clearBackoff() {
 	clear(s.backoff[:])
 }
 
+// scoreFull is the score of a merge on a full disk.
+func (u *Upkeep) scoreFull(job mergeJob) float64 {
+	if job.plan.Reason == compaction.ReasonValues {
+		return 1 + float64(job.view.GarbageBytes)/float64(u.mergeBytes(job)+4096)
+	}
+	return spaceScore(job.view, job.plan)
+}
+
 // spaceScore orders merges on a full disk: the less one will probably write for what it
 // frees, the sooner. How much of its stripe a range tombstone covers is not known, but that
 // it may be all of it is likely when the disk is full.

@@ -164,6 +164,8 @@ func printStatsJSON(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
 		Largest  []largest     `json:"largest_partitions"`
 		Disk     int64         `json:"disk_bytes"`
 		Raw      int64         `json:"raw_bytes"`
+		Values   int64         `json:"value_file_bytes,omitempty"`
+		Garbage  int64         `json:"value_garbage_bytes,omitempty"`
 		Memtable int64         `json:"memtable_bytes"`
 		Files    int           `json:"files"`
 		Runs     int           `json:"runs"`
@@ -174,6 +176,7 @@ func printStatsJSON(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
 		Tables []tableStatistics `json:"tables,omitempty"`
 	}{census: c, Disk: m.Total.DiskBytes, Raw: m.Total.RawBytes, Memtable: m.MemtableBytes,
 		Files: m.Total.Files, Runs: m.Total.Runs, Keys: d.Schema.Flags(), Largest: []largest{},
+		Values: m.Total.ValueBytes, Garbage: m.Total.GarbageBytes,
 		Settings: settingsJSON(d.Settings()), Kinds: c.kinds.Shares}
 	for _, t := range known.Tables {
 		out.Tables = append(out.Tables, tableStatistics{t.Name, t.Statistics})
@@ -209,6 +212,10 @@ func printStats(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
 	row("on disk", "%s in %s and %s; %s before compression", figure.Bytes(m.Total.DiskBytes),
 		figure.Plural(int64(m.Total.Files), "file"), figure.Plural(int64(m.Total.Runs), "run"),
 		figure.Bytes(m.Total.RawBytes))
+	if m.Total.ValueBytes > 0 {
+		row("large values", "%s in files of their own, %s of it garbage",
+			figure.Bytes(m.Total.ValueBytes), figure.Bytes(m.Total.GarbageBytes))
+	}
 	row("settings", "%s", settingsText(d.Settings()))
 	row("in memory", "%s of write buffers, %s of cached blocks", figure.Bytes(m.MemtableBytes),
 		figure.Bytes(m.CacheBytes))
