@@ -199,6 +199,14 @@ type scanPlan struct {
 	first base.Span
 }
 
+// allStripes are the numbers of all stripes.
+var allStripes = func() (ids [base.NumStripes]uint8) {
+	for i := range ids {
+		ids[i] = uint8(i)
+	}
+	return ids
+}()
+
 // all reports whether every item between From and To is selected.
 func (s *Scan) all() bool {
 	return s.Filter == nil && s.MayHold == nil && s.Since == 0 && s.Limit == 0 &&
@@ -229,10 +237,12 @@ func (s *Scan) plan() (p scanPlan, err error) {
 		return p, invalid("scan: StartAfter needs an ordered scan; use After")
 	}
 	p.first = p.span
-	step := max(1, s.Segments)
-	p.stripes = make([]uint8, 0, 256/step+1)
-	for i := s.Segment; i < 256; i += step {
-		p.stripes = append(p.stripes, uint8(i))
+	p.stripes = allStripes[:]
+	if s.Segments > 1 {
+		p.stripes = nil
+		for i := s.Segment; i < len(allStripes); i += s.Segments {
+			p.stripes = append(p.stripes, uint8(i))
+		}
 	}
 	var from Key
 	switch {

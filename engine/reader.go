@@ -184,7 +184,7 @@ func (r *reader) scan(ctx context.Context, s *Scan, yield func(Item, error) bool
 			return outcome{err: err}
 		}
 		it.Stripes(p.stripes, p.span)
-		return outcome{it.Count(p.span), it.Err()}
+		return outcome{it.Count(), it.Err()}
 	}
 	// A count does not depend on the order.
 	if err := r.openScan(ctx, it, s, s.Unordered || yield == nil); err != nil {

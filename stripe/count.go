@@ -11,8 +11,9 @@ import (
 // Count returns how many keys of [lo, hi), where nil hi is no bound, have a value for a reader at
 // snap. Files are not read: their indexes know. What memtables have beside them is walked over, and
 // looked up in them. ok is false if a merge of all sources takes less, or if it has to decide: runs
-// may have the same keys, or entries may be deleted or expire.
-func (s *Stripe) Count(lo, hi []byte, snap base.SeqNum) (n int64, ok bool, err error) {
+// may have the same keys, or entries may be deleted or expire. What is found out is kept in k,
+// which may be nil.
+func (s *Stripe) Count(lo, hi []byte, snap base.SeqNum, k *Known) (n int64, ok bool, err error) {
 	v := s.Acquire()
 	if v == nil {
 		return 0, false, ErrClosed
@@ -25,11 +26,13 @@ func (s *Stripe) Count(lo, hi []byte, snap base.SeqNum) (n int64, ok bool, err e
 	if ranges {
 		return 0, false, nil
 	}
-	files, ok, err := v.plainSpan(lo, hi, snap)
-	if !ok || err != nil || !written {
-		return files.n, ok, err
+	files, err := v.plainSpan(lo, hi, snap, k)
+	if files == nil || err != nil {
+		return 0, false, err
 	}
-	n = files.n
+	if n = files.n; !written {
+		return n, true, nil
+	}
 	c := tableCounts.Get().(*tableCount)
 	defer tableCounts.Put(c)
 	c.view, c.seed, c.snap, c.files, c.n, c.looks = v, s.env.Seed, snap, n, 0, 0
@@ -45,29 +48,34 @@ func (s *Stripe) Count(lo, hi []byte, snap base.SeqNum) (n int64, ok bool, err e
 // Invariant: it is a function of the files that overlap the span, which a view never changes, so a
 // reader that sees all of their versions may use it as long as the view lives.
 type plainSpan struct {
+	view   uint64      // its number
 	maxSeq base.SeqNum // of those files
 	n      int64       // keys
 	runs   []int       // of several, those that have some, in the order of their keys
 
-	file    *File        // of all keys, if it is one
-	located *sst.Located // them, if they are in one block
+	// Of all keys, if they are in one block, and known to be wanted again. Why not the file: it
+	// would outlive the view.
+	run, file int
+	located   *sst.Located
 }
 
-// plainSpan returns what the runs have of [lo, hi); ok is false if a merge of them has to decide.
-func (v *View) plainSpan(lo, hi []byte, snap base.SeqNum) (s plainSpan, ok bool, err error) {
-	if s := v.plain.Find(lo, hi); s != nil {
-		return *s, s.maxSeq <= snap, nil
+// plainSpan returns what the runs have of [lo, hi), nil if a merge of them has to decide. It is
+// kept in k, which may be nil.
+func (v *View) plainSpan(lo, hi []byte, snap base.SeqNum, k *Known) (*plainSpan, error) {
+	if s := k.plainOf(v); s != nil {
+		return s.visible(snap), nil
 	}
+	s := &plainSpan{view: v.number}
 	var few [4]keyRange
 	parts := few[:0]
 	for i, run := range v.Runs {
 		from, to := run.overlap(lo, hi)
 		if run.HasRanges {
-			return s, false, nil
+			return nil, nil
 		}
 		part, ok, err := countFiles(run.Files[from:to], lo, hi, snap)
 		if !ok || err != nil {
-			return s, false, err
+			return nil, err
 		}
 		s.maxSeq = max(s.maxSeq, part.maxSeq)
 		if part.run = i; part.n > 0 {
@@ -76,23 +84,31 @@ func (v *View) plainSpan(lo, hi []byte, snap base.SeqNum) (s plainSpan, ok bool,
 		}
 	}
 	if disjoint, err := sortDisjoint(parts); !disjoint || err != nil {
-		return s, false, err
+		return nil, err
 	}
 	if len(v.Runs) > 1 {
 		for i := range parts {
 			s.runs = append(s.runs, parts[i].run)
 		}
 	}
+	if k == nil {
+		return s, nil
+	}
 	if len(parts) == 1 && parts[0].first == parts[0].last {
-		s.file = parts[0].first
+		p := &parts[0]
+		s.run, s.file = p.run, slices.Index(v.Runs[p.run].Files, p.first)
+		s.located = p.first.Reader.Locate(p.from, p.to)
 	}
-	if v.plain.Meet(lo, hi) {
-		if s.file != nil {
-			s.located = s.file.Reader.Locate(parts[0].from, parts[0].to)
-		}
-		v.plain.Keep(lo, hi, s)
+	k.plain.Store(s)
+	return s, nil
+}
+
+// visible returns s, nil if a reader at snap does not see all of it.
+func (s *plainSpan) visible(snap base.SeqNum) *plainSpan {
+	if s.maxSeq > snap {
+		return nil
 	}
-	return s, true, nil
+	return s
 }
 
 // keyRange is what a run has of a range.

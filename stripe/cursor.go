@@ -43,8 +43,8 @@ type Bounds struct {
 	// MayHold, if not nil, reports whether a zone may have versions that are wanted. Of what is
 	// shown, the caller must drop all that it would not report so.
 	MayHold func(zone.Columns) bool
-	// Again says that the bounds were read before, so that what is found out about them is kept.
-	Again bool
+	// Known, if not nil, is what is remembered of [Lo, Hi) in the stripe.
+	Known *Known
 	// Blocks, if not nil, counts the blocks of runs where something may be left out.
 	Blocks *zone.BlockCounts
 	// KeysOnly leaves large values unread: such rows have no value.
@@ -205,7 +205,7 @@ func (r *reading) open(v *View, b *Bounds, overlay *memtable.Table) error {
 	if b.Ctx != nil {
 		r.done = b.Ctx.Done()
 	}
-	if b.Again && overlay == nil {
+	if b.Known != nil && overlay == nil {
 		var err error
 		if r.block, err = v.inOneBlock(b); r.block != nil || err != nil {
 			return err

@@ -68,8 +68,9 @@ func (r *reading) findPlain() {
 	if r.used < 2 {
 		return
 	}
-	span, ok, err := r.view.plainSpan(r.bounds.Lo, r.bounds.Hi, r.bounds.Snap)
-	if !ok || err != nil || span.n < minPlain {
+	b := r.bounds
+	span, err := r.view.plainSpan(b.Lo, b.Hi, b.Snap, b.Known)
+	if span == nil || err != nil || span.n < minPlain {
 		return
 	}
 	for _, run := range span.runs {
@@ -86,15 +87,14 @@ func (v *View) inOneBlock(b *Bounds) (*plainSpan, error) {
 	if b.Reverse || b.From != 0 || b.Spans != nil || b.MayHold != nil || v.written() {
 		return nil, nil
 	}
-	s := v.plain.Find(b.Lo, b.Hi)
-	if s == nil {
-		if len(v.Runs) != 1 {
-			return nil, nil
+	s := b.Known.plainOf(v)
+	if s == nil && len(v.Runs) == 1 {
+		var err error
+		if s, err = v.plainSpan(b.Lo, b.Hi, b.Snap, b.Known); err != nil {
+			return nil, err
 		}
-		_, _, err := v.plainSpan(b.Lo, b.Hi, b.Snap) // it may be known from now on
-		return nil, err
 	}
-	if s.maxSeq > b.Snap || s.n > 0 && s.located == nil {
+	if s == nil || s.maxSeq > b.Snap || s.n > 0 && s.located == nil {
 		return nil, nil
 	}
 	return s, nil
@@ -117,7 +117,7 @@ func (r *reading) blockEntries(x *Entries) bool {
 		return false
 	}
 	r.at++
-	r.err = s.file.Reader.LocatedEntries(x, s.located)
+	r.err = r.view.Runs[s.run].Files[s.file].Reader.LocatedEntries(x, s.located)
 	return r.err == nil
 }
 

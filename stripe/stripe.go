@@ -71,8 +71,9 @@ type Stripe struct {
 
 	values  valueFiles
 	install sync.Mutex // guards replacing view
+	views   uint64     // guarded by install: how many there were
 	prefix  []byte     // expected common key prefix of the next memtable
-	_       [24]byte   // keeps neighbours in the engine's array off this cache line
+	_       [16]byte   // keeps neighbours in the engine's array off this cache line
 }
 
 // Init prepares a stripe with the runs the manifest lists.
@@ -135,9 +136,9 @@ func (s *Stripe) Keys() uint64 {
 	return v.keysBefore + v.Active.Keys()
 }
 
-// Lacks reports whether no memtable and no run has a version of a key of [lo, hi), where nil hi is
+// lacks reports whether no memtable and no run has a version of a key of [lo, hi), where nil hi is
 // no bound. It is false of a stripe that is closed.
-func (s *Stripe) Lacks(lo, hi []byte) (bool, error) {
+func (s *Stripe) lacks(lo, hi []byte) (bool, error) {
 	v := s.Acquire()
 	if v == nil {
 		return false, nil
@@ -354,6 +355,8 @@ func (s *Stripe) Close() {
 // publish makes v the current view. Requires: install held, or s is not in use yet.
 func (s *Stripe) publish(v *View) {
 	v.refs.Store(1)
+	s.views++
+	v.number = s.views
 	v.sumValues()
 	for _, r := range v.Runs {
 		r.refs.Add(1)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kstonedb/kstone/compaction"
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/rangedel"
 	"github.com/kstonedb/kstone/memtable"
 	"github.com/kstonedb/kstone/sst"
@@ -28,7 +27,7 @@ type View struct {
 	// keysBefore is how many keys were put into the memtables before Active.
 	keysBefore uint64
 
-	plain cache.Spans[plainSpan]
+	number uint64 // among the views of the stripe
 
 	// refs counts the stripe itself (while the view is current) and cursors. The
 	// files are released when it reaches zero; it never rises from zero.

@@ -59,9 +59,16 @@ type world struct {
 	model   history
 	snaps   []base.SeqNum // registered, any order
 	gone    []string      // files given to Obsolete
+	known   map[knownSpan]*stripe.Known
 	runs    []*manifest.Run
 	failed  error          // the first complaint of a callback
 	entries stripe.Entries // reused
+}
+
+// knownSpan is a span of a stripe.
+type knownSpan struct {
+	s      *stripe.Stripe
+	lo, hi string
 }
 
 // history is the model of an ordered store with versions.
@@ -72,7 +79,8 @@ type history struct {
 
 // newWorld returns an empty stripe on fsys. Blocks and files are small.
 func newWorld(t failer, fsys vfs.FS) *world {
-	w := &world{t: t, fs: fsys, model: history{versions: map[string][]base.Entry{}}}
+	w := &world{t: t, fs: fsys, model: history{versions: map[string][]base.Entry{}},
+		known: map[knownSpan]*stripe.Known{}}
 	ok(t, fsys.MkdirAll("db"))
 	w.env = stripe.Env{
 		FS: fsys, Dir: "db", DBID: [16]byte{1}, Seed: seed,

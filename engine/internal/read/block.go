@@ -1,6 +1,8 @@
 package read
 
 import (
+	"sync/atomic"
+
 	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/stripe"
@@ -20,7 +22,7 @@ func (it *Iteration) walkNext() bool {
 			return false
 		}
 		if it.stripe = it.stripes[i]; !it.bare(it.stripe) {
-			it.openWalk(it.span)
+			it.openWalk()
 			return it.err == nil
 		}
 		if it.err != nil {
@@ -106,14 +108,32 @@ func (it *Iteration) Part() (pk []byte, skip int, ok bool) {
 	return p.pk, p.skip, true
 }
 
-// Count counts the items of Stripes in a span, without reading those that files have counted.
-// Requires: no limit, no versions that are passed over, nothing left out by zones.
-func (it *Iteration) Count(s base.Span) int64 {
+// Count counts the items of Stripes, without reading those that files have counted, or any if they
+// were counted at the same seq. Requires: no limit, no versions that are passed over, nothing left
+// out by zones.
+func (it *Iteration) Count() int64 {
 	ids := it.stripes
-	it.keysOnly = true
-	if it.stripes = nil; s.Empty() {
+	it.stripes, it.keysOnly = nil, true
+	if it.err = it.pause(); it.err != nil {
 		return 0
 	}
+	var last *atomic.Pointer[spanCount] // nil: not of the whole database, at its seq
+	if it.known != nil && len(ids) == base.NumStripes && it.reader.tx == nil {
+		last = &it.known.count
+		if c := last.Load(); c != nil && c.seq == it.node.seq {
+			it.items = c.n
+			return c.n
+		}
+	}
+	it.countEach(ids)
+	if last != nil && it.err == nil && !it.timed { // nothing expires
+		last.Store(&spanCount{it.node.seq, it.items})
+	}
+	return it.items
+}
+
+// countEach counts the items of each stripe.
+func (it *Iteration) countEach(ids []uint8) {
 	for _, id := range ids {
 		it.sinceOK++
 		if it.err = it.pause(); it.err != nil {
@@ -126,7 +146,12 @@ func (it *Iteration) Count(s base.Span) int64 {
 			continue
 		}
 		if it.reader.overlay(id) == nil {
-			n, ok, err := it.node.gen.stripes[id].Count(s.Lo, s.Hi, it.node.seq)
+			var known *stripe.Known
+			if it.known != nil {
+				known = &it.known.stripes[id]
+			}
+			s := it.span
+			n, ok, err := it.node.gen.stripes[id].Count(s.Lo, s.Hi, it.node.seq, known)
 			if it.err = err; err != nil {
 				break
 			}
@@ -136,7 +161,7 @@ func (it *Iteration) Count(s base.Span) int64 {
 			}
 		}
 		it.stripe = id
-		it.openWalk(s)
+		it.openWalk()
 		for it.err == nil && it.Skip() {
 			it.items++
 		}
@@ -144,5 +169,4 @@ func (it *Iteration) Count(s base.Span) int64 {
 			break
 		}
 	}
-	return it.items
 }

@@ -27,7 +27,7 @@ import (
 // generation is the stripes that some readers read.
 type generation struct {
 	stripes *[base.NumStripes]stripe.Stripe
-	bare    bareSpans
+	facts   spanFacts
 	readers int    // guarded by snapshots.mu
 	end     func() // guarded by snapshots.mu; set when another one has followed
 }

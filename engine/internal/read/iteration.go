@@ -43,6 +43,7 @@ type Iteration struct {
 	err    error          // why there is no further entry
 
 	nowMs   int64
+	timed   bool        // nowMs was asked for
 	from    base.SeqNum // lower versions are passed over
 	items   int64       // so far
 	limit   int         // 0 for none
@@ -55,10 +56,10 @@ type Iteration struct {
 	keysOnly bool
 
 	// What follows the source, at most one of them:
-	stripes   []uint8      // of a scan: those to walk, or, if merged or shared, all
-	known     *bareStripes // of the span of these, or nil
-	share     *kv.Share    // nil: stripes are walked by this iteration alone
-	stripe    uint8        // that is walked
+	stripes   []uint8   // of a scan: those to walk, or, if merged or shared, all
+	known     *spanFact // of the span of these, or nil
+	share     *kv.Share // nil: stripes are walked by this iteration alone
+	stripe    uint8     // that is walked
 	span      base.Span
 	reverse   bool
 	merged    bool
@@ -132,7 +133,7 @@ func (it *Iteration) release() {
 	it.Item, it.Weight = Item{}, 0
 	it.state, it.reader, it.ctx = nil, Reader{}, nil
 	it.source, it.err = nil, nil
-	it.nowMs, it.from, it.items = 0, 0, 0
+	it.nowMs, it.timed, it.from, it.items = 0, false, 0, 0
 	it.bounds, it.mayHold, it.blocks, it.keysOnly = stripe.Bounds{}, nil, nil, false
 	if it.stripes != nil {
 		it.stripes, it.span = nil, base.Span{}
@@ -180,11 +181,10 @@ func (it *Iteration) Partition(pk []byte, prefix int, s base.Span) {
 // then depends on all of it.
 func (it *Iteration) Stripes(ids []uint8, s base.Span) {
 	it.state.counters.scans.Add(1)
-	it.stripes = ids
 	if s.Empty() {
 		return
 	}
-	it.known, it.span = it.node.gen.bare.of(s), s
+	it.stripes, it.known, it.span = ids, it.node.gen.facts.of(s), s
 	if tx := it.reader.tx; tx != nil {
 		for _, id := range ids {
 			tx.note(id, s)
@@ -216,17 +216,20 @@ func (it *Iteration) Read(s base.Span, reverse bool) {
 // span.
 func (it *Iteration) Walk(first base.Span, reverse bool) {
 	it.reverse = reverse
-	if len(it.stripes) > 0 {
-		it.walkStripe(first)
-		it.bound = false // the others have the whole span
+	switch {
+	case len(it.stripes) == 0:
+	case sameSpan(first, it.span):
+		it.advance()
+	default:
+		it.stripe = it.stripes[0]
+		it.stripes = it.stripes[1:]
+		it.open(it.stripe, first, reverse, it.walkRows())
 	}
 }
 
-// walkStripe opens the next of stripes.
-func (it *Iteration) walkStripe(s base.Span) {
-	it.stripe = it.stripes[0]
-	it.stripes = it.stripes[1:]
-	it.openWalk(s)
+// sameSpan reports whether two spans are equal.
+func sameSpan(a, b base.Span) bool {
+	return bytes.Equal(a.Lo, b.Lo) && bytes.Equal(a.Hi, b.Hi) && (a.Hi == nil) == (b.Hi == nil)
 }
 
 // bare reports whether there is nothing to read in a stripe: of small tables, most have nothing. It
@@ -236,7 +239,7 @@ func (it *Iteration) bare(id uint8) bool {
 	if it.known == nil {
 		return s.Bare() && it.reader.overlay(id) == nil
 	}
-	bare, err := it.known.has(id, s, it.span)
+	bare, err := it.known.stripes[id].Lacks(s, it.span.Lo, it.span.Hi)
 	if err != nil {
 		it.err = err
 		return true
@@ -244,22 +247,28 @@ func (it *Iteration) bare(id uint8) bool {
 	return bare && it.reader.overlay(id) == nil
 }
 
-// openWalk opens a span of the stripe that is walked; if bound, that of the stripe before. Why its
-// rows are read in large batches from the start, without a limit: all of them are wanted.
-func (it *Iteration) openWalk(s base.Span) {
+// openWalk opens the stripe that is walked. The bounds are set for the first one.
+func (it *Iteration) openWalk() {
 	if it.bound {
 		it.cursor.Close()
 		it.passed()
-		it.add(it.stripe)
-		return
+	} else {
+		it.bind(it.span, it.reverse, it.walkRows())
+		it.bound = true
 	}
-	rows := 0
-	if it.limit == 0 {
-		rows = maxFirstRows
+	if it.known != nil {
+		it.bounds.Known = &it.known.stripes[it.stripe]
 	}
-	it.bind(s, it.reverse, rows)
-	it.bound = true
 	it.add(it.stripe)
+}
+
+// walkRows is how many rows a walk makes its cursor expect. Why so many without a limit: all of
+// them are wanted.
+func (it *Iteration) walkRows() int {
+	if it.limit == 0 {
+		return maxFirstRows
+	}
+	return 0
 }
 
 // advance opens what follows the source, and reports whether anything does.
@@ -280,7 +289,8 @@ func (it *Iteration) advance() bool {
 			}
 			it.stripes = it.stripes[1:]
 		}
-		it.walkStripe(it.span)
+		it.stripe, it.stripes = it.stripes[0], it.stripes[1:]
+		it.openWalk()
 		return it.err == nil
 	}
 	return false
@@ -430,8 +440,8 @@ func (it *Iteration) expired(e *base.Entry) bool {
 
 // NowMs implements stripe.Clock: the time is read once an iteration.
 func (it *Iteration) NowMs() int64 {
-	if it.nowMs == 0 {
-		it.nowMs = it.reader.now()
+	if !it.timed {
+		it.nowMs, it.timed = it.reader.now(), true
 	}
 	return it.nowMs
 }
@@ -457,7 +467,7 @@ func (it *Iteration) bind(s base.Span, reverse bool, rows int) {
 	}
 	b := &it.bounds
 	b.Lo, b.Hi, b.Reverse, b.Snap, b.FirstRows = s.Lo, s.Hi, reverse, it.node.seq, rows
-	b.Again = it.known != nil
+	b.Known = nil
 	it.wanted(b)
 	it.passed()
 	it.source, it.bound = &it.cursor, false

@@ -75,11 +75,30 @@ func (w *world) put(pk, value string) base.SeqNum {
 
 // begin is put without the last step: the commit is unfinished.
 func (w *world) begin(pk, value string) base.SeqNum {
-	seq, err := w.log.Append(wal.AppendPut(nil, []byte(pk), nil, []byte(value)))
+	return w.write(base.Entry{Key: ordered(pk), Kind: base.KindPut, Value: []byte(value)})
+}
+
+// write is begin of any version of the key of a partition without sort key.
+func (w *world) write(e base.Entry) base.SeqNum {
+	key, _, err := keycodec.DecodeOrdered(e.Key, nil)
+	w.ok(err)
+	e.Seq, err = w.log.Append(wal.AppendPut(nil, key.PK, nil, e.Value))
 	if err != nil {
 		w.t.Error(err)
 	}
-	e := base.Entry{Key: ordered(pk), Seq: seq, Kind: base.KindPut, Value: []byte(value)}
-	w.stripes[keycodec.Stripe([]byte(pk))].Put(&e, w.Hash(e.Key), w.Horizon())
-	return seq
+	w.stripes[keycodec.Stripe(key.PK)].Put(&e, w.Hash(e.Key), w.Horizon())
+	return e.Seq
+}
+
+// flushStripe writes what a stripe has in memtables as a run, of the number after runs.
+func (w *world) flushStripe(id uint8, runs *uint64) {
+	s := &w.stripes[id]
+	s.Lock()
+	s.Freeze()
+	s.Unlock()
+	*runs++
+	out, err := s.Flush(ctx, new(stripe.Builder), w.Retention(), *runs)
+	if w.ok(err); out != nil {
+		s.Install(out)
+	}
 }
