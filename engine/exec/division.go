@@ -24,10 +24,10 @@ import (
 //
 // The naive way: start the workers and give each a fixed part. Why it fails: most queries are
 // small, and starting goroutines costs more than they take; and parts are of different sizes. The
-// way taken: the caller's goroutine is the first worker and begins at once. Only when it has read
-// helpFrom items and there is more does it start the others; and all take the next stripe or stream
-// when they are done with one. So the results are right whichever of them are started, down to the
-// caller alone.
+// way taken: the caller's goroutine is the first worker and begins at once. Only when the items
+// that are expected to be left are worth it, or it has done as much, does it start the others; and
+// all take the next stripe or stream when they are done with one. So the results are right
+// whichever of them are started, down to the caller alone.
 //
 // Rows have numbers: that of the stripe or stream, then that of the row in it, as its worker
 // counts. Equal keys are sorted by it, and groups come out by that of their first rows, so that
@@ -190,8 +190,9 @@ func (d *division) left() bool {
 // nextStream returns the position of the next stream to read.
 func (d *division) nextStream() int { return int(d.streams.Add(1)) - 1 }
 
-// reads takes note of a block that is going to be read. It returns false if no more are wanted.
-func (w *worker) reads(b *store.Block) bool {
+// reads takes note of a block that is going to be read, after so many rows were looked at one by
+// one. It returns false if no more are wanted.
+func (w *worker) reads(b *store.Block, looked int64) bool {
 	d := w.division
 	if d.leaf.Index == nil && !w.enter(int64(b.Stripe())) {
 		return false
@@ -203,11 +204,26 @@ func (w *worker) reads(b *store.Block) bool {
 			return false
 		}
 	default:
-		if d.read += b.Len(); d.read >= helpFrom && d.unbuilt == 0 && d.left() {
+		if d.unbuilt == 0 && d.pays(looked) && d.left() {
 			d.start()
 		}
+		d.read += b.Len()
 	}
 	return w.onBlock == nil || w.onBlock()
+}
+
+// lookWork is how many items of a block are tested together in the time in which one row is looked
+// at by itself and handed on.
+const lookWork = 8
+
+// pays reports whether the others should help from here on.
+func (d *division) pays(looked int64) bool {
+	if d.read < helpFrom {
+		return false
+	}
+	done := float64(d.read) + lookWork*float64(looked)
+	left := done * (d.leaf.Reads/float64(d.read) - 1)
+	return max(done, left) >= helpWorth
 }
 
 // enter ends a part if another one begins. It returns false if no more rows are wanted.

@@ -2,5 +2,8 @@
 
 package exec
 
-// helpFrom is small, so that tests with few rows are divided, too.
-const helpFrom = 16
+// They are small, so that tests with few rows are divided, too.
+const (
+	helpFrom  = 16
+	helpWorth = 0
+)
