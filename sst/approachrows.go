@@ -1,8 +1,6 @@
 package sst
 
 import (
-	"bytes"
-
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cursor"
 )
@@ -19,9 +17,14 @@ func (a *Approach) Rows(
 	switch {
 	case !a.found || !a.begun && !a.begin(key, snap, reverse):
 	case reverse:
-		a.back(rows, n, snap)
+		a.lo = a.b.back(rows, n, a.lo, 0, a.block > 0, snap)
+		a.last = a.lo
 	default:
-		a.on(rows, n, hi, snap)
+		end := a.b.n
+		if n > manyRows && hi != nil {
+			end = a.b.before(hi)
+		}
+		a.lo, a.last, a.touched = a.b.onward(rows, n, a.lo, end, a.last, snap)
 	}
 }
 
@@ -44,50 +47,3 @@ func (a *Approach) begin(key []byte, snap base.SeqNum, reverse bool) (ok bool) {
 
 // manyRows are worth a search for their end.
 const manyRows = 16
-
-// on is Rows of a SeekGE.
-func (a *Approach) on(rows *cursor.Batch, n int, hi []byte, snap base.SeqNum) {
-	b := a.b
-	end := b.n
-	if n > manyRows && hi != nil {
-		end = b.before(hi)
-	}
-	prefix := b.prefix()
-	var head uint32
-	var suffix []byte
-	if a.last >= 0 {
-		head = b.head(a.last)
-		suffix, _, _ = b.suffix(a.last)
-	}
-	var e blockEntry
-	i := a.lo
-	for ; i < end && n > 0 && b.scan(i, &e); i++ {
-		h := b.head(i)
-		if e.seq > snap || a.last >= 0 && h == head && bytes.Equal(e.suffix, suffix) {
-			continue
-		}
-		appendRow(rows, prefix, &e)
-		a.last, head, suffix = i, h, e.suffix
-		n--
-	}
-	a.lo = i
-}
-
-// back is Rows of a SeekLT. The first key of a block may have newer versions in the one
-// before.
-func (a *Approach) back(rows *cursor.Batch, n int, snap base.SeqNum) {
-	b := a.b
-	prefix := b.prefix()
-	var e blockEntry
-	for i := a.lo - 1; i >= 0 && n > 0 && b.scan(i, &e); i-- {
-		if e.seq > snap {
-			continue
-		}
-		if i = b.newest(i, snap, &e); i < 0 || i == 0 && a.block > 0 {
-			return
-		}
-		appendRow(rows, prefix, &e)
-		a.lo, a.last = i, i
-		n--
-	}
-}

@@ -149,21 +149,21 @@ func (b *Batch) take(
 		}
 		return nil
 	}
-	var e blockEntry
+	var e base.Entry
 	if !d.entry(pos, &e) {
 		return f.r.damagedEntry(f.t, int(a.block), pos)
 	}
 	switch {
-	case !e.large:
+	case !e.Large:
 	case b.KeysOnly || b.NoValues:
-		e.value = nil
+		e.Value = nil
 	default:
 		var err error
-		if e.value, err = f.r.CachedValue(e.value); err != nil {
+		if e.Value, err = f.r.CachedValue(e.Value); err != nil {
 			return err
 		}
 	}
-	l.Value, l.Seq, l.Expiry, l.Kind = e.value, e.seq, e.expiry, e.kind
+	l.Value, l.Seq, l.Expiry, l.Kind = e.Value, e.Seq, e.Expiry, e.Kind
 	l.Done, l.Found = true, true
 	return nil
 }

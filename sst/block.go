@@ -101,46 +101,46 @@ func cutBytes(e []byte) (field, rest []byte, ok bool) {
 	return e[w:end:end], e[end:], true
 }
 
-// blockEntry is a parsed entry; its slices are views into the block.
-type blockEntry struct {
-	suffix []byte
-	value  []byte
-	seq    base.SeqNum
-	expiry int64
-	kind   base.Kind
-	large  bool // value is a reference
+// entry parses entry i into views of the block: its Key is what follows the block's prefix, its
+// Value a reference if it is Large. ok is false if its bytes are not an entry.
+func (b *dataBlock) entry(i int, e *base.Entry) (ok bool) {
+	hi := uint32(len(b.data))
+	if i+1 < b.n {
+		hi = b.offset(i + 1)
+	}
+	return b.scan(b.offset(i), hi, e)
 }
 
-// entry parses entry i. ok is false if its bytes are not an entry.
-func (b *dataBlock) entry(i int, e *blockEntry) (ok bool) {
-	suffix, rest, ok := b.suffix(i)
+// parse is scan for all entries.
+func (b *dataBlock) parse(data []byte, e *base.Entry) (ok bool) {
+	suffix, rest, ok := cutBytes(data)
 	if !ok {
 		return false
 	}
-	e.suffix = suffix
+	e.Key = suffix
 	return b.body(rest, e)
 }
 
 // body parses what follows the key of an entry.
-func (b *dataBlock) body(rest []byte, e *blockEntry) (ok bool) {
+func (b *dataBlock) body(rest []byte, e *base.Entry) (ok bool) {
 	tag, w := binary.Uvarint(rest)
 	if w <= 0 || tag>>2 > uint64(base.MaxSeqNum-b.minSeq) {
 		return false
 	}
 	rest = rest[w:]
-	e.seq, e.kind, e.expiry = b.minSeq+base.SeqNum(tag>>2), base.Kind(tag&3), 0
-	if e.large = e.kind == kindLarge; e.large {
+	e.Seq, e.Kind, e.Expiry = b.minSeq+base.SeqNum(tag>>2), base.Kind(tag&3), 0
+	if e.Large = e.Kind == kindLarge; e.Large {
 		if len(rest) == 0 || rest[0] == byte(base.KindDelete) {
 			return false
 		}
-		e.kind, rest = base.Kind(rest[0]), rest[1:]
+		e.Kind, rest = base.Kind(rest[0]), rest[1:]
 	}
-	switch e.kind {
+	switch e.Kind {
 	case base.KindDelete:
-		e.value = nil
+		e.Value = nil
 		return len(rest) == 0
 	case base.KindPutTTL:
-		if e.expiry, w = binary.Varint(rest); w <= 0 {
+		if e.Expiry, w = binary.Varint(rest); w <= 0 {
 			return false
 		}
 		rest = rest[w:]
@@ -148,7 +148,7 @@ func (b *dataBlock) body(rest []byte, e *blockEntry) (ok bool) {
 	default:
 		return false
 	}
-	e.value, rest, ok = cutBytes(rest)
+	e.Value, rest, ok = cutBytes(rest)
 	return ok && len(rest) == 0
 }
 

@@ -63,11 +63,11 @@ func TestEntryBodies(t *testing.T) {
 		{"no end of the expiry", body(1<<2|3, overlong...), false, 0},
 		{"kind 0", body(1 << 2), false, 0},
 	} {
-		e := blockEntry{value: []byte("old"), expiry: 9}
-		if ok := b.body(c.rest, &e); ok != c.ok || ok && e.seq != c.seq {
+		e := base.Entry{Value: []byte("old"), Expiry: 9}
+		if ok := b.body(c.rest, &e); ok != c.ok || ok && e.Seq != c.seq {
 			t.Errorf("%s: %v, %+v", c.what, ok, e)
 		}
-		if e.kind == base.KindDelete && c.ok && (e.value != nil || e.expiry != 0) {
+		if e.Kind == base.KindDelete && c.ok && (e.Value != nil || e.Expiry != 0) {
 			t.Errorf("%s: %+v", c.what, e)
 		}
 		if seq, ok := b.seqOf(c.rest); c.ok && seq != c.seq || ok != (len(c.rest) > 0 &&
@@ -218,11 +218,11 @@ func TestScannedEntries(t *testing.T) {
 					t.Fatal(err)
 				}
 				for i := 1; i < 3; i++ {
-					got := blockEntry{expiry: 9}
-					if ok := b.scan(i, &got); !ok || got.seq != seq || got.kind != base.KindPut ||
-						got.expiry != 0 || !bytes.Equal(got.suffix, e.Key) ||
-						!bytes.Equal(got.value, e.Value) ||
-						cap(got.value) != len(got.value) || cap(got.suffix) != len(got.suffix) {
+					got := base.Entry{Expiry: 9}
+					if ok := b.entry(i, &got); !ok || got.Seq != seq || got.Kind != base.KindPut ||
+						got.Expiry != 0 || !bytes.Equal(got.Key, e.Key) ||
+						!bytes.Equal(got.Value, e.Value) ||
+						cap(got.Value) != len(got.Value) || cap(got.Key) != len(got.Key) {
 						t.Fatalf("key of %d, value of %d bytes at %d: %v, %+v", keyBytes,
 							valueBytes, seq, ok, got)
 					}
@@ -249,9 +249,9 @@ func TestScannedEntries(t *testing.T) {
 	for tag, want := range map[byte]bool{3<<2 | 2: true, 4<<2 | 2: false} {
 		block := b
 		block.data = append(bytes.Clone(b.data), 0, tag, 8, 1, 2, 3, 4, 5, 6, 7, 8)
-		var e blockEntry
-		if ok := block.scan(0, &e); ok != want || ok && (len(e.value) != 8 ||
-			e.seq != base.MaxSeqNum) {
+		var e base.Entry
+		if ok := block.entry(0, &e); ok != want || ok && (len(e.Value) != 8 ||
+			e.Seq != base.MaxSeqNum) {
 			t.Errorf("tag %d: %v, %+v", tag, ok, e)
 		}
 	}

@@ -162,9 +162,9 @@ func (s *Salvaged) readPieces(b []byte, off int64, size int) {
 // loseGap notes that no block was found from off up to the one whose content is next.
 func (s *Salvaged) loseGap(off int, before, next []byte, why error) {
 	l := LostBlock{Offset: int64(off), First: before, Err: why}
-	var e blockEntry
+	var e base.Entry
 	if b, err := openDataBlock(next); err == nil && b.entry(0, &e) {
-		l.Last = slices.Concat(b.prefix(), e.suffix)
+		l.Last = slices.Concat(b.prefix(), e.Key)
 	}
 	s.Lost = append(s.Lost, l)
 }

@@ -146,10 +146,10 @@ func TestDecoders(t *testing.T) {
 			block, err := openDataBlock(b)
 			text := said(block, err)
 			for i := range block.n {
-				var e, scanned blockEntry
+				var e, parsed base.Entry
 				ok := block.entry(i, &e)
-				if same := block.scan(i, &scanned); same != ok || ok && !sameParsed(&e, &scanned) {
-					text += fmt.Sprintf(", entry %d is scanned as %v", i, scanned)
+				if same := block.parse(block.bytes(i), &parsed); same != ok || ok && !sameParsed(&e, &parsed) {
+					text += fmt.Sprintf(", entry %d is parsed as %v", i, parsed)
 				}
 				if !ok {
 					text += fmt.Sprintf(", no entry %d", i)
@@ -195,9 +195,9 @@ func said(_ any, err error) string {
 	return "ok"
 }
 
-func sameParsed(a, b *blockEntry) bool {
-	return bytes.Equal(a.suffix, b.suffix) && bytes.Equal(a.value, b.value) && a.seq == b.seq &&
-		a.expiry == b.expiry && a.kind == b.kind
+func sameParsed(a, b *base.Entry) bool {
+	return bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value) && a.Seq == b.Seq &&
+		a.Expiry == b.Expiry && a.Kind == b.Kind
 }
 
 // craftedFile is a small file of some blocks that is not compressed.

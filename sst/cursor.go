@@ -298,11 +298,11 @@ func (c *Cursor) forward() bool {
 			}
 			c.pos, inBlock = 0, false
 		}
-		var e blockEntry
+		var e base.Entry
 		if !c.b.entry(c.pos, &e) {
 			return c.fail(c.r.damagedEntry(c.t, c.block, c.pos))
 		}
-		if e.seq > c.snap || (shown && c.holds(e.suffix, inBlock)) {
+		if e.Seq > c.snap || (shown && c.holds(e.Key, inBlock)) {
 			continue
 		}
 		c.show(&e, inBlock)
@@ -327,11 +327,11 @@ func (c *Cursor) backward() bool {
 			c.pos, inBlock = c.b.n, false
 		}
 		c.pos--
-		var e blockEntry
+		var e base.Entry
 		if !c.b.entry(c.pos, &e) {
 			return c.fail(c.r.damagedEntry(c.t, c.block, c.pos))
 		}
-		if e.seq > c.snap || (shown && c.holds(e.suffix, inBlock)) {
+		if e.Seq > c.snap || (shown && c.holds(e.Key, inBlock)) {
 			continue
 		}
 		c.show(&e, inBlock)
@@ -344,11 +344,11 @@ func (c *Cursor) backward() bool {
 func (c *Cursor) newest() bool {
 	for {
 		for c.pos > 0 && c.b.head(c.pos-1) == c.b.head(c.pos) {
-			var e blockEntry
+			var e base.Entry
 			if !c.b.entry(c.pos-1, &e) {
 				return c.fail(c.r.damagedEntry(c.t, c.block, c.pos-1))
 			}
-			if e.seq > c.snap || !c.holds(e.suffix, true) {
+			if e.Seq > c.snap || !c.holds(e.Key, true) {
 				return true
 			}
 			c.pos--
@@ -371,7 +371,7 @@ func (c *Cursor) newest() bool {
 			return false
 		}
 		c.pos = c.b.n - 1
-		var e blockEntry
+		var e base.Entry
 		if !c.b.entry(c.pos, &e) {
 			return c.fail(c.r.damagedEntry(c.t, c.block, c.pos))
 		}
@@ -388,12 +388,12 @@ func (c *Cursor) holds(suffix []byte, inBlock bool) bool {
 }
 
 // show makes e the entry the cursor stands on.
-func (c *Cursor) show(e *blockEntry, inBlock bool) {
+func (c *Cursor) show(e *base.Entry, inBlock bool) {
 	if !inBlock {
 		c.key = append(c.key[:0], c.b.prefix()...)
 	}
-	c.key = append(c.key[:c.b.shared], e.suffix...)
-	c.entry = base.Entry{Key: c.key, Value: e.value, Seq: e.seq, Expiry: e.expiry, Kind: e.kind,
-		Large: e.large}
+	c.key = append(c.key[:c.b.shared], e.Key...)
+	c.entry = *e
+	c.entry.Key = c.key
 	c.valid = true
 }

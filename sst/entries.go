@@ -72,9 +72,9 @@ func (x *Entries) suffix(i int) []byte {
 
 // Seq returns the sequence number of entry i.
 func (x *Entries) Seq(i int) base.SeqNum {
-	var e blockEntry
+	var e base.Entry
 	x.b.entry(x.first+i, &e)
-	return e.seq
+	return e.Seq
 }
 
 // Release drops all references.
@@ -159,13 +159,13 @@ func (b *dataBlock) appendPlaces(list []base.Place, from, end int) (_ []base.Pla
 		if i, bytes = i+n, bytes+some; i == len(list) {
 			break
 		}
-		var e blockEntry
+		var e base.Entry
 		if !b.entry(from+i, &e) {
 			return list[:i], bytes
 		}
 		to := b.offset(from+i) + uint32(len(b.bytes(from+i)))
-		list[i] = base.Place{From: to - uint32(len(e.value)), To: to}
-		bytes += len(e.suffix) + len(e.value)
+		list[i] = base.Place{From: to - uint32(len(e.Value)), To: to}
+		bytes += len(e.Key) + len(e.Value)
 	}
 	return list, bytes
 }

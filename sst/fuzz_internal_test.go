@@ -111,9 +111,9 @@ func FuzzDataBlock(f *testing.F) {
 		if int(b.offset(0)) >= len(data) {
 			t.Fatal("the first entry lies after the block")
 		}
-		var e blockEntry
+		var e base.Entry
 		for i := range b.n {
-			if b.entry(i, &e) && len(e.suffix)+len(e.value) > len(data) {
+			if b.entry(i, &e) && len(e.Key)+len(e.Value) > len(data) {
 				t.Fatal("an entry larger than its block")
 			}
 		}

@@ -68,11 +68,11 @@ func (r *Reader) KeyAt(rank int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var e blockEntry
+	var e base.Entry
 	if pos := int(rank) - int(ranks[i]); pos >= b.n || !b.entry(pos, &e) {
 		return nil, r.damagedEntry(t, i, pos)
 	}
-	return slices.Concat(b.prefix(), e.suffix), nil
+	return slices.Concat(b.prefix(), e.Key), nil
 }
 
 // Located are entries of one block that follow each other, as Locate has found them.

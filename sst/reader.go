@@ -155,10 +155,10 @@ func (r *Reader) Find(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) 
 	}
 	pos, exact, ok := b.seek(key, snap)
 	if ok && exact {
-		var be blockEntry
+		var be base.Entry
 		if ok = b.entry(pos, &be); ok {
-			e.Value, e.Seq, e.Expiry, e.Kind = be.value, be.seq, be.expiry, be.kind
-			e.Large = be.large
+			e.Value, e.Seq, e.Expiry, e.Kind = be.Value, be.Seq, be.Expiry, be.Kind
+			e.Large = be.Large
 			return true, nil
 		}
 	}

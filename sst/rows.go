@@ -22,41 +22,73 @@ func (c *Cursor) More(rows *cursor.Batch, n int, hi []byte) {
 	if !c.valid || n == 0 {
 		return
 	}
-	b, snap, prefix, shared := c.b, c.snap, c.b.prefix(), c.b.shared
-	pos, head, suffix := c.pos, b.head(c.pos), c.key[shared:]
-	end := b.n
+	end := c.b.n
 	if hi != nil {
-		end = b.before(hi)
+		end = c.b.before(hi)
 	}
-	var e blockEntry
-	var touched byte
-	list := rows.Rows
-	for i := pos + 1; i < end && n > 0; i++ {
-		if !b.scan(i, &e) {
-			break
+	_, pos, touched := c.b.onward(rows, n, c.pos+1, end, c.pos, c.snap)
+	c.touched = touched
+	c.stand(pos, rows)
+}
+
+// onward appends to rows up to n of the entries from i on and before end that a cursor at snap
+// shows, where last, if not -1, is the one that it has shown. It returns the entry to go on with,
+// the last that was shown, and what was read only to be in the processor's cache. It ends early at
+// a damaged entry.
+//
+// Why keys are made at the end: a loop with fewer variables keeps them in registers.
+func (b *dataBlock) onward(
+	rows *cursor.Batch, n, i, end, last int, snap base.SeqNum,
+) (next, shown int, touched byte) {
+	first := len(rows.Rows)
+	if i >= end || n <= 0 {
+		return i, last, 0
+	}
+	rows.Rows = slices.Grow(rows.Rows, min(n, end-i))
+	list, full := rows.Rows, first+n
+	lo, head := b.offset(i), ^b.head(i)
+	if last >= 0 {
+		head = b.head(last)
+	}
+	heads := b.data[blockHeaderBytes+4*i : blockHeaderBytes+4*end]
+	ends := b.data[blockHeaderBytes+4*(b.n+i+1) : blockHeaderBytes+8*b.n]
+	for ; len(heads) >= 4 && len(list) < full; i, heads = i+1, heads[4:] {
+		hi := uint32(len(b.data))
+		if len(ends) >= 4 {
+			hi, ends = binary.LittleEndian.Uint32(ends), ends[4:]
 		}
-		h := b.head(i)
-		if e.seq > snap || (h == head && bytes.Equal(e.suffix, suffix)) {
+		at, h := len(list), binary.LittleEndian.Uint32(heads)
+		list = list[:at+1]
+		r := &list[at]
+		ok := b.scan(lo, hi, r)
+		if lo = hi; !ok || r.Seq > snap || h == head &&
+			bytes.Equal(r.Key, b.suffixOf(last, list[first:at])) {
+			rows.Rows = list
+			rows.Cut(at)
+			list = rows.Rows
+			if !ok {
+				break
+			}
 			continue
 		}
-		pos, head, suffix = i, h, e.suffix
-		if len(list) == cap(list) {
-			list = slices.Grow(list, n)
-		}
-		list = list[:len(list)+1]
-		r := &list[len(list)-1]
-		r.Key = rows.Key(shared + len(suffix))
-		copyShort(r.Key, prefix)
-		copyShort(r.Key[shared:], suffix)
-		r.Value, r.Seq, r.Expiry, r.Kind, r.Large = e.value, e.seq, e.expiry, e.kind, e.large
-		n--
-		if len(e.value) > 0 {
-			touched += e.value[len(e.value)-1]
+		last, head = i, h
+		if v := r.Value; len(v) > 0 {
+			touched += v[len(v)-1]
 		}
 	}
 	rows.Rows = list
-	c.touched = touched
-	c.stand(pos, rows)
+	rows.Prefix(first, b.prefix())
+	return i, last, touched
+}
+
+// suffixOf returns the suffix of the entry that was shown last: that of the last of rows, if there
+// are any.
+func (b *dataBlock) suffixOf(last int, rows []base.Entry) []byte {
+	if n := len(rows); n > 0 {
+		return rows[n-1].Key
+	}
+	suffix, _, _ := b.suffix(last)
+	return suffix
 }
 
 // before returns how many entries come before key, all if they cannot be compared.
@@ -77,41 +109,52 @@ func (c *Cursor) Less(rows *cursor.Batch, n int, lo []byte) {
 	if !c.valid || n == 0 {
 		return
 	}
-	b, snap := c.b, c.snap
-	prefix := b.prefix()
-	pos, end := c.pos, 0
+	end := 0
 	if len(lo) > 0 {
-		if end = b.before(lo); end == b.n { // or they cannot be compared
+		if end = c.b.before(lo); end == c.b.n { // or they cannot be compared
 			end = 0
 		}
 	}
-	var e blockEntry
-	for i := pos - 1; i >= end && n > 0; i-- {
-		if !b.scan(i, &e) {
-			break
+	c.stand(c.b.back(rows, n, c.pos, end, c.block > 0, c.snap), rows)
+}
+
+// back is onward for the entries before last and not before end, the last first. It returns the
+// last that was shown. More reports whether there is a block before this one.
+func (b *dataBlock) back(
+	rows *cursor.Batch, n, last, end int, more bool, snap base.SeqNum,
+) (shown int) {
+	first := len(rows.Rows)
+	for i := last - 1; i >= end && len(rows.Rows) < first+n; i-- {
+		at := len(rows.Rows)
+		rows.Rows = slices.Grow(rows.Rows, 1)[:at+1]
+		r := &rows.Rows[at]
+		ok := b.entry(i, r)
+		if ok && r.Seq <= snap {
+			i = b.newest(i, snap, r)
+			ok = i > 0 || i == 0 && !more
 		}
-		if e.seq > snap {
+		if !ok || r.Seq > snap {
+			rows.Cut(at)
+			if !ok {
+				break
+			}
 			continue
 		}
-		if i = b.newest(i, snap, &e); i < 0 || (i == 0 && c.block > 0) {
-			break
-		}
-		appendRow(rows, prefix, &e)
-		pos = i
-		n--
+		last = i
 	}
-	c.stand(pos, rows)
+	rows.Prefix(first, b.prefix())
+	return last
 }
 
 // newest moves from e, a visible version of a key at i, to the newest visible one in
 // the block. It returns its place, -1 if it met a damaged entry.
-func (b *dataBlock) newest(i int, snap base.SeqNum, e *blockEntry) int {
-	var newer blockEntry
+func (b *dataBlock) newest(i int, snap base.SeqNum, e *base.Entry) int {
+	var newer base.Entry
 	for i > 0 && b.head(i-1) == b.head(i) {
-		if !b.scan(i-1, &newer) {
+		if !b.entry(i-1, &newer) {
 			return -1
 		}
-		if newer.seq > snap || !bytes.Equal(newer.suffix, e.suffix) {
+		if newer.Seq > snap || !bytes.Equal(newer.Key, e.Key) {
 			break
 		}
 		*e = newer
@@ -132,32 +175,19 @@ func (c *Cursor) stand(pos int, rows *cursor.Batch) {
 	c.entry.Key = c.key
 }
 
-func appendRow(rows *cursor.Batch, prefix []byte, e *blockEntry) {
-	key := rows.Key(len(prefix) + len(e.suffix))
-	copy(key, prefix)
-	copy(key[len(prefix):], e.suffix)
-	rows.Rows = append(rows.Rows, base.Entry{
-		Key: key, Value: e.value, Seq: e.seq, Expiry: e.expiry, Kind: e.kind, Large: e.large,
-	})
-}
-
-// scan is entry for the usual case, which takes two loads that wait for each other: a key below
-// 128 bytes, a value without expiry below 16 KiB, not at the very end of the block. It leaves
-// everything else to entry.
-func (b *dataBlock) scan(i int, e *blockEntry) (ok bool) {
-	lo, hi := uint64(b.offset(i)), uint64(len(b.data))
-	if i+1 < b.n {
-		hi = uint64(b.offset(i + 1))
+// scan parses the entry between two offsets as entry does, faster in the usual case, which takes two
+// loads that wait for each other: a key below 128 bytes, a value without expiry below 16 KiB, not at
+// the very end of the block.
+func (b *dataBlock) scan(lo, hi uint32, e *base.Entry) (ok bool) {
+	if lo >= hi || uint64(hi) > uint64(len(b.data)) {
+		return false
 	}
-	data := b.data
-	if lo >= hi || hi > uint64(len(data)) || data[lo] >= 0x80 {
-		return b.entry(i, e)
+	data := b.data[lo:hi:hi]
+	at := int(data[0]) + 1
+	if at > 0x80 || at+8 > len(data) {
+		return b.parse(data, e)
 	}
-	at := lo + 1 + uint64(data[lo])
-	if at+8 > hi {
-		return b.entry(i, e)
-	}
-	e.suffix = data[lo+1 : at : at]
+	e.Key = data[1:at:at]
 	x := binary.LittleEndian.Uint64(data[at:])
 	tag := x & 0x7f
 	switch {
@@ -168,8 +198,8 @@ func (b *dataBlock) scan(i int, e *blockEntry) (ok bool) {
 	default:
 		var w uint64
 		tag, w = uvarint8(x)
-		if at += w; w == 0 || at+2 > hi {
-			return b.entry(i, e)
+		if at += int(w); w == 0 || at+2 > len(data) {
+			return b.parse(data, e)
 		}
 		x = uint64(data[at]) | uint64(data[at+1])<<8
 	}
@@ -179,16 +209,16 @@ func (b *dataBlock) scan(i int, e *blockEntry) (ok bool) {
 	case x&0x8000 == 0:
 		n, at = n|x>>1&0x3f80, at+1
 	default:
-		return b.entry(i, e)
+		return b.parse(data, e)
 	}
 	if base.Kind(tag&3) != base.KindPut {
-		return b.entry(i, e)
+		return b.parse(data, e)
 	}
-	if at+n != hi || tag>>2 > uint64(base.MaxSeqNum-b.minSeq) {
-		return b.entry(i, e)
+	if uint64(at)+n != uint64(len(data)) || tag>>2 > uint64(base.MaxSeqNum-b.minSeq) {
+		return b.parse(data, e)
 	}
-	e.value = data[at:hi:hi]
-	e.seq, e.kind, e.expiry, e.large = b.minSeq+base.SeqNum(tag>>2), base.KindPut, 0, false
+	e.Value = data[at:]
+	e.Seq, e.Kind, e.Expiry, e.Large = b.minSeq+base.SeqNum(tag>>2), base.KindPut, 0, false
 	return true
 }
 
@@ -204,15 +234,4 @@ func uvarint8(x uint64) (v, w uint64) {
 	x = x&0x00003fff00003fff | x&0x3fff00003fff0000>>2
 	x = x&0x000000000fffffff | x&0x0fffffff00000000>>4
 	return x, uint64(bits.TrailingZeros64(stop)/8 + 1)
-}
-
-// copyShort is copy, of mostly few bytes. Requires: dst has room.
-func copyShort(dst, src []byte) {
-	n := len(src)
-	if n >= 4 && n <= 8 && len(dst) >= n {
-		binary.LittleEndian.PutUint32(dst, binary.LittleEndian.Uint32(src))
-		binary.LittleEndian.PutUint32(dst[n-4:], binary.LittleEndian.Uint32(src[n-4:]))
-		return
-	}
-	copy(dst, src)
 }

@@ -188,31 +188,31 @@ func (s *Salvaged) take(raw []byte, h blockHandle) error {
 		return err
 	}
 	key, at, highest := bytes.Clone(s.last), s.lastAt, s.MaxSeq
-	var e blockEntry
+	var e base.Entry
 	for i := range b.n {
 		if !b.entry(i, &e) {
 			return corrupt.New("", 0, "data block", "a whole entry", i)
 		}
-		k := slices.Concat(b.prefix(), e.suffix)
+		k := slices.Concat(b.prefix(), e.Key)
 		c := bytes.Compare(key, k)
-		if c > 0 || c == 0 && at <= e.seq {
+		if c > 0 || c == 0 && at <= e.Seq {
 			return corrupt.New("", 0, "data block", "entries in order", fmt.Sprintf("%q", k))
 		}
 		own, _, err := keycodec.DecodeOrdered(k, nil)
 		if err != nil || keycodec.Stripe(own.PK) != uint8(s.id.Stripe) {
 			return corrupt.New("", 0, "data block", "keys of the stripe", fmt.Sprintf("%q", k))
 		}
-		key, at, highest = k, e.seq, max(highest, e.seq)
+		key, at, highest = k, e.Seq, max(highest, e.Seq)
 	}
 	s.last, s.lastAt, s.MaxSeq = key, at, highest
 	s.Entries += uint64(b.n)
 	for i := range b.n {
-		if !b.entry(i, &e) || !e.large {
+		if !b.entry(i, &e) || !e.Large {
 			continue
 		}
-		if _, err := s.salvageValue(e.value); err != nil {
-			k := slices.Concat(b.prefix(), e.suffix)
-			s.lost[string(e.value)] = true
+		if _, err := s.salvageValue(e.Value); err != nil {
+			k := slices.Concat(b.prefix(), e.Key)
+			s.lost[string(e.Value)] = true
 			s.Lost = append(s.Lost, LostBlock{Offset: -1, First: k, Last: k, Entries: 1, Err: err})
 		}
 	}
@@ -258,8 +258,8 @@ func (c *SalvageSource) Rows() []base.Entry {
 		}
 		c.next, c.pos = c.next+1, 0
 	}
-	var e blockEntry
-	for c.pos < c.b.n && c.b.entry(c.pos, &e) && e.large && c.s.lost[string(e.value)] {
+	var e base.Entry
+	for c.pos < c.b.n && c.b.entry(c.pos, &e) && e.Large && c.s.lost[string(e.Value)] {
 		c.pos++
 	}
 	if c.pos == c.b.n {
@@ -271,14 +271,14 @@ func (c *SalvageSource) Rows() []base.Entry {
 		return nil
 	}
 	c.pos++
-	if e.large {
-		if e.value, c.err = c.s.salvageValue(e.value); c.err != nil {
+	if e.Large {
+		if e.Value, c.err = c.s.salvageValue(e.Value); c.err != nil {
 			return nil
 		}
 	}
 	c.entry[0] = base.Entry{
-		Key: slices.Concat(c.b.prefix(), e.suffix), Value: e.value, Seq: e.seq, Expiry: e.expiry,
-		Kind: e.kind,
+		Key: slices.Concat(c.b.prefix(), e.Key), Value: e.Value, Seq: e.Seq, Expiry: e.Expiry,
+		Kind: e.Kind,
 	}
 	return c.entry[:]
 }

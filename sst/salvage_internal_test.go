@@ -63,10 +63,10 @@ func TestSalvageTakesBlocksInOrder(t *testing.T) {
 			taken++
 			b, _ := openDataBlock(raw)
 			entries += uint64(b.n)
-			var e blockEntry
+			var e base.Entry
 			for i := range b.n {
 				if b.entry(i, &e) {
-					most = max(most, e.seq)
+					most = max(most, e.Seq)
 				}
 			}
 		}

@@ -63,7 +63,7 @@ func BenchmarkBlockSearch(b *testing.B) {
 			b.Run(name, func(b *testing.B) {
 				rnd := rand.New(rand.NewPCG(1, 1))
 				b.ReportAllocs()
-				var e blockEntry
+				var e base.Entry
 				for b.Loop() {
 					bl := &blocks[rnd.IntN(len(blocks))]
 					pos, _, _ := bl.seek(keys[rnd.IntN(len(keys))], 5)

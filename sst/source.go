@@ -78,18 +78,17 @@ func (s *Source) Rows() []base.Entry {
 	rows, prefix := &s.pool.batch, s.b.prefix()
 	rows.Reset()
 	rows.Room(sourceRows)
-	for len(rows.Rows) < sourceRows && s.pos < s.b.n {
-		var e blockEntry
-		if !s.b.entry(s.pos, &e) {
+	n := 0
+	for ; n < sourceRows && s.pos < s.b.n; n++ {
+		rows.Rows = rows.Rows[:n+1]
+		if !s.b.entry(s.pos, &rows.Rows[n]) {
+			rows.Cut(n)
+			rows.Prefix(0, prefix)
 			return s.damaged(rows.Rows)
 		}
 		s.pos++
-		key := rows.Key(len(prefix) + len(e.suffix))
-		copy(key[copy(key, prefix):], e.suffix)
-		rows.Rows = append(rows.Rows, base.Entry{
-			Key: key, Value: e.value, Seq: e.seq, Expiry: e.expiry, Kind: e.kind, Large: e.large,
-		})
 	}
+	rows.Prefix(0, prefix)
 	return rows.Rows
 }
 

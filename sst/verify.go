@@ -152,19 +152,19 @@ func (v *verifier) block(i int) error {
 
 // entry checks entry j of a block against its neighbours.
 func (v *verifier) entry(b *dataBlock, j int, zone *zonemap.MapBuilder) error {
-	var be blockEntry
+	var be base.Entry
 	if !b.entry(j, &be) {
 		return v.fail("data block", "a whole entry", j)
 	}
-	if h := head4(be.suffix); h != b.head(j) {
+	if h := head4(be.Key); h != b.head(j) {
 		return v.fail("entry head", hex32(h), hex32(b.head(j)))
 	}
-	key := slices.Concat(b.prefix(), be.suffix)
+	key := slices.Concat(b.prefix(), be.Key)
 	first := v.zone.Entries == 0 && j == 0
 	c := bytes.Compare(v.key, key)
-	if !first && (c > 0 || (c == 0 && v.lastSeq <= be.seq)) {
+	if !first && (c > 0 || (c == 0 && v.lastSeq <= be.Seq)) {
 		return v.fail("key order", fmt.Sprintf("after %q seq %d", v.key, v.lastSeq),
-			fmt.Sprintf("%q seq %d", key, be.seq))
+			fmt.Sprintf("%q seq %d", key, be.Seq))
 	}
 	if first || c != 0 {
 		v.keys++
@@ -172,17 +172,17 @@ func (v *verifier) entry(b *dataBlock, j int, zone *zonemap.MapBuilder) error {
 	if v.t.props.filterBits != 0 && !v.filter.Contains(base.Hash(key, v.r.seed)) {
 		return v.fail("filter", fmt.Sprintf("key %q", key), "its denial")
 	}
-	v.key, v.lastSeq = key, be.seq
-	valueBytes := len(be.value)
-	if be.large {
-		if _, err := v.r.Value(be.value); err != nil {
+	v.key, v.lastSeq = key, be.Seq
+	valueBytes := len(be.Value)
+	if be.Large {
+		if _, err := v.r.Value(be.Value); err != nil {
 			return err
 		}
-		ref, _ := decodeRef(be.value)
+		ref, _ := decodeRef(be.Value)
 		v.uses[ref.num] += ref.bytes()
 		valueBytes = int(ref.h.raw)
 	}
-	zone.Add(&base.Entry{Key: key, Seq: be.seq, Expiry: be.expiry, Kind: be.kind}, valueBytes)
+	zone.Add(&base.Entry{Key: key, Seq: be.Seq, Expiry: be.Expiry, Kind: be.Kind}, valueBytes)
 	return nil
 }
 

@@ -186,10 +186,10 @@ func TestLowestSeqOfBlock(t *testing.T) {
 	}
 	var w blockBuilder
 	for i := range b.n {
-		var e blockEntry
+		var e base.Entry
 		b.entry(i, &e)
-		w.add(&base.Entry{Key: append(bytes.Clone(b.prefix()), e.suffix...), Seq: e.seq,
-			Kind: e.kind, Expiry: e.expiry, Value: e.value})
+		w.add(&base.Entry{Key: append(bytes.Clone(b.prefix()), e.Key...), Seq: e.Seq,
+			Kind: e.Kind, Expiry: e.Expiry, Value: e.Value})
 	}
 	w.minSeq--
 	p.block = w.appendBlock(nil)

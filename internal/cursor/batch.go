@@ -1,6 +1,10 @@
 package cursor
 
-import "github.com/kstonedb/kstone/internal/base"
+import (
+	"encoding/binary"
+
+	"github.com/kstonedb/kstone/internal/base"
+)
 
 // Batch holds entries that were read ahead from one source. The zero Batch is ready;
 // a Batch that is filled again and again keeps its memory.
@@ -59,6 +63,41 @@ func (b *Batch) Key(n int) []byte {
 	}
 	b.keys = b.keys[:from+n]
 	return b.keys[from : from+n : from+n]
+}
+
+// Prefix puts prefix before the keys of the rows from number i on. These become copies.
+func (b *Batch) Prefix(i int, prefix []byte) {
+	rows := b.Rows[i:]
+	n := len(prefix) * len(rows)
+	for i := range rows {
+		n += len(rows[i].Key)
+	}
+	keys := b.Key(n)
+	for i := range rows {
+		suffix := rows[i].Key
+		n := len(prefix) + len(suffix)
+		copyShort(keys, prefix)
+		copyShort(keys[len(prefix):], suffix)
+		rows[i].Key, keys = keys[:n:n], keys[n:]
+	}
+}
+
+// copyShort is copy, of mostly few bytes. Requires: dst has room.
+func copyShort(dst, src []byte) {
+	n := len(src)
+	if n > len(dst) {
+		return
+	}
+	switch {
+	case n >= 8 && n <= 16:
+		binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(src))
+		binary.LittleEndian.PutUint64(dst[n-8:], binary.LittleEndian.Uint64(src[n-8:]))
+	case n >= 4 && n < 8:
+		binary.LittleEndian.PutUint32(dst, binary.LittleEndian.Uint32(src))
+		binary.LittleEndian.PutUint32(dst[n-4:], binary.LittleEndian.Uint32(src[n-4:]))
+	default:
+		copy(dst, src)
+	}
 }
 
 // Room makes room for n rows in all, so that adding them does not move memory.

@@ -36,3 +36,25 @@ func TestReleasedBatchesAreEmpty(t *testing.T) {
 		t.Errorf("a large batch keeps room for %d rows", cap(b.Rows))
 	}
 }
+
+// Keys get a prefix, whatever the lengths of both; those of rows before stay as they are.
+func TestPrefix(t *testing.T) {
+	text := []byte("0123456789abcdefghijklmnopqrstuvwxyzABCD")
+	for prefix := range 20 {
+		var b cursor.Batch
+		b.Add(&base.Entry{Key: []byte("before")})
+		for suffix := range 20 {
+			b.Keep(&base.Entry{Key: text[prefix : prefix+suffix : prefix+suffix]})
+		}
+		b.Prefix(1, text[:prefix])
+		for i, r := range b.Rows {
+			want := "before"
+			if i > 0 {
+				want = string(text[:prefix+i-1])
+			}
+			if string(r.Key) != want || cap(r.Key) != len(r.Key) {
+				t.Errorf("row %d after a prefix of %d bytes: %q, want %q", i, prefix, r.Key, want)
+			}
+		}
+	}
+}
