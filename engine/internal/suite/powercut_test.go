@@ -141,9 +141,9 @@ var scripts = []script{
 // or the process killed, before every single operation that changes the disk, and in full
 // before every one of each recovery, too. Method: short programs for everything the engine
 // does with files, each disk judged as there. At each operation the kind of crash and what
-// it keeps are drawn; at night there are several draws each, and crashes again at every
-// operation of each recovery. In an ordinary run the operations of large programs are samples,
-// and there are second crashes in some recoveries.
+// it keeps are drawn; at night there are crashes again at every operation of each recovery. In
+// an ordinary run the operations of large programs are samples, and there are second crashes in
+// some recoveries.
 //
 // Promise (durability): What was acknowledged survives a power cut before every single operation
 // that changes the disk: of creating, committing, flushing, merging, checkpoints, manifest
@@ -209,7 +209,7 @@ func (s *script) policy(effort int) policy {
 	case effort >= 10 && s.large:
 		return policy{every: 1, most: all, again: 1}
 	case effort >= 10:
-		return policy{every: 3, most: all, again: 1, inner: 1}
+		return policy{every: 1, most: all, again: 1, inner: 1}
 	case s.large:
 		return policy{density: 0.15, most: all, again: 10}
 	}
