@@ -148,7 +148,8 @@ func TestDecoders(t *testing.T) {
 			for i := range block.n {
 				var e, parsed base.Entry
 				ok := block.entry(i, &e)
-				if same := block.parse(block.bytes(i), &parsed); same != ok || ok && !sameParsed(&e, &parsed) {
+				same := block.parse(block.bytes(i), &parsed)
+				if same != ok || ok && !sameParsed(&e, &parsed) {
 					text += fmt.Sprintf(", entry %d is parsed as %v", i, parsed)
 				}
 				if !ok {

@@ -175,9 +175,9 @@ func (c *Cursor) stand(pos int, rows *cursor.Batch) {
 	c.entry.Key = c.key
 }
 
-// scan parses the entry between two offsets as entry does, faster in the usual case, which takes two
-// loads that wait for each other: a key below 128 bytes, a value without expiry below 16 KiB, not at
-// the very end of the block.
+// scan parses the entry between two offsets as entry does. The usual case is the fast one, with two
+// loads that wait for each other: a key below 128 bytes, a value without expiry below 16 KiB, not
+// at the very end of the block.
 func (b *dataBlock) scan(lo, hi uint32, e *base.Entry) (ok bool) {
 	if lo >= hi || uint64(hi) > uint64(len(b.data)) {
 		return false
