@@ -9,6 +9,7 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/dedup"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/keys"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/large"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/peers"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
@@ -48,6 +49,8 @@ func init() {
 		{"small", "what small databases cost", "three cases, seconds", &small.Kind, smallFlags},
 		{"keys", "key codecs, and composite keys on kstone", "a tenth of the rounds", &keys.Kind,
 			keysFlags},
+		{"large", "large values, beside their keys and apart", "16 MiB, two sizes, a minute",
+			&large.Kind, largeFlags},
 	}
 }
 
@@ -124,5 +127,19 @@ func keysFlags(f *flag.FlagSet) measurement {
 		"rounds of the codecs, a millisecond each")
 	f.IntVar(&s.Repeat, "repeat", s.Repeat, "rounds of the database; medians are shown")
 	f.IntVar(&s.Records, "n", s.Records, "records in the database")
+	return s
+}
+
+func largeFlags(f *flag.FlagSet) measurement {
+	s := large.Full()
+	list(f, &s.Engines, "engines", aboutEngines)
+	list(f, &s.Sizes, "sizes", "sizes of values, by comma")
+	f.Int64Var(&s.Bytes, "bytes", s.Bytes, "bytes of all values")
+	f.IntVar(&s.Overwrites, "overwrites", s.Overwrites, "how many times as much is overwritten")
+	f.IntVar(&s.Reads, "reads", s.Reads, "values that are read, at most all")
+	f.IntVar(&s.Repeat, "repeat", s.Repeat, aboutRepeat)
+	f.Int64Var(&s.WriteBuffer, "write-buffer", s.WriteBuffer, "bytes of write buffer")
+	f.Int64Var(&s.Cache, "cache", s.Cache, "bytes of block cache")
+	f.StringVar(&s.Dir, "dir", s.Dir, aboutDir)
 	return s
 }

@@ -69,6 +69,21 @@ var valueBugs = []bug{
 		"./engine", "TestKeysOnlyReadsNoValues",
 	},
 	{
+		"counts read no values: those of several partitions do",
+		[]edit{{
+			"engine/reader.go", "	g.KeysOnly = g.KeysOnly || yield == nil && g.Filter == nil\n",
+			"",
+		}},
+		"./engine", "TestKeysOnlyReadsNoValues",
+	},
+	{
+		"bytes of large values count: references do",
+		[]edit{{
+			"sst/writer.go", "w.blockZone.Add(e, valueBytes)", "w.blockZone.Add(e, len(e.Value))",
+		}},
+		"./sst", "TestLargeValuesAreRead",
+	},
+	{
 		"zones know only described values: large ones are not counted",
 		[]edit{{"sst/columns.go", "c.items.Len()+large)", "c.items.Len())"}},
 		"./engine", "TestPrunedReadings",

@@ -109,7 +109,8 @@ func (v *Voyage) leg() {
 	t := v.T
 	o := engine.Options{ // flushes and segments are frequent
 		MemtableBytes: 1 << 20, LogBytes: 8 << 20, CacheBytes: 1 << 20, FileBytes: 64 << 10,
-		Compression: engine.NoCompression, RetainBytes: 64 << 20, FlushRecords: v.Rnd.IntN(20)}
+		Compression: engine.NoCompression, RetainBytes: 64 << 20, FlushRecords: v.Rnd.IntN(20),
+		LargeValue: []int{engine.NoLargeValue, 1, 40}[v.Rnd.IntN(3)]}
 	db := openOn(t, v.fs, o)
 	last := db.Metrics().LastVersion
 	if n := uint64(len(v.states)) - 1; last > n {

@@ -29,11 +29,18 @@ type badgerStore struct {
 	db *badger.DB
 }
 
+// valueLogBytes is the size of a value log: small beside the data of a measurement, as only whole
+// ones are collected.
+const valueLogBytes = 16 << 20
+
 func openBadger(c Config) (Store, error) {
 	o := badger.DefaultOptions(c.Dir).WithSyncWrites(c.Sync).WithLogger(nil)
 	if !c.Defaults {
 		o = o.WithMemTableSize(c.WriteBufferBytes).WithBlockCacheSize(c.CacheBytes).
 			WithCompression(options.Snappy).WithMetricsEnabled(false).WithDetectConflicts(false)
+	}
+	if c.LargeValue > 0 {
+		o = o.WithValueThreshold(int64(c.LargeValue)).WithValueLogFileSize(valueLogBytes)
 	}
 	db, err := badger.Open(o)
 	s := &badgerStore{db: db}
@@ -132,6 +139,30 @@ func (s *badgerStore) iterate(p span, each func(Row) bool) error {
 		}
 	}
 	return nil
+}
+
+// ScanKeys implements KeyScanner.
+func (s *badgerStore) ScanKeys() (n int, err error) {
+	tx := s.db.NewTransaction(false)
+	defer tx.Discard()
+	it := tx.NewIterator(badger.IteratorOptions{})
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		n++
+	}
+	return n, nil
+}
+
+// CollectGarbage implements Collector: value logs with a fifth of garbage are written again.
+func (s *badgerStore) CollectGarbage() error {
+	for {
+		switch err := s.db.RunValueLogGC(0.2); {
+		case errors.Is(err, badger.ErrNoRewrite):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
 }
 
 func (s *badgerStore) Close() error { return s.db.Close() }

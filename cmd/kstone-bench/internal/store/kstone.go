@@ -33,6 +33,7 @@ func openKstone(c Config) (Store, error) {
 		o.Durability = engine.Process
 		o.MemtableBytes, o.CacheBytes = c.WriteBufferBytes, c.CacheBytes
 	}
+	o.LargeValue = c.LargeValue
 	if c.Sync {
 		o.Durability = engine.Sync
 	}
@@ -143,6 +144,16 @@ func (s *kstone) Scan(from Key, limit int, each func(Row) bool) error {
 func (s *kstone) ScanPart(p Part, each func(Row) bool) error {
 	sc := engine.Scan{Unordered: true, Segment: p.Index, Segments: p.Count}
 	return rows(s.db.Scan(context.Background(), sc), each)
+}
+
+// ScanKeys implements KeyScanner.
+func (s *kstone) ScanKeys() (n int, err error) {
+	sc := engine.Scan{Unordered: true, KeysOnly: true}
+	err = rows(s.db.Scan(context.Background(), sc), func(Row) bool {
+		n++
+		return true
+	})
+	return n, err
 }
 
 func rows(items iter.Seq2[engine.Item, error], each func(Row) bool) error {

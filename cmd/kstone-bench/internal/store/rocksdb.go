@@ -187,6 +187,15 @@ func openRocks(c Config) (Store, error) {
 	C.rocksdb_options_increase_parallelism(o, C.int(max(runtime.NumCPU(), 2)))
 	C.rocksdb_options_set_bytes_per_sync(o, 1<<20)
 	C.rocksdb_options_set_compression(o, C.rocksdb_lz4_compression)
+	if c.LargeValue > 0 {
+		C.rocksdb_options_set_enable_blob_files(o, 1)
+		C.rocksdb_options_set_min_blob_size(o, C.uint64_t(c.LargeValue))
+		C.rocksdb_options_set_blob_file_size(o, C.uint64_t(valueLogBytes))
+		C.rocksdb_options_set_blob_compression_type(o, C.rocksdb_lz4_compression)
+		C.rocksdb_options_set_enable_blob_gc(o, 1)
+		C.rocksdb_options_set_blob_gc_age_cutoff(o, 1)
+		C.rocksdb_options_set_blob_gc_force_threshold(o, 0.2)
+	}
 	dir, name := C.CString(c.Dir), C.CString("default")
 	defer C.free(unsafe.Pointer(dir))
 	defer C.free(unsafe.Pointer(name))
@@ -288,6 +297,18 @@ func (s *rocksStore) iterate(p span, each func(Row) bool) error {
 	var msg *C.char
 	C.rocksdb_iter_get_error(it, &msg)
 	return rocksError(msg)
+}
+
+// ScanKeys implements KeyScanner: RocksDB reads the value of a row when it is asked for.
+func (s *rocksStore) ScanKeys() (n int, err error) {
+	it := C.rocksdb_create_iterator(s.db, s.ro)
+	defer C.rocksdb_iter_destroy(it)
+	for C.rocksdb_iter_seek_to_first(it); C.rocksdb_iter_valid(it) != 0; C.rocksdb_iter_next(it) {
+		n++
+	}
+	var msg *C.char
+	C.rocksdb_iter_get_error(it, &msg)
+	return n, rocksError(msg)
 }
 
 func (s *rocksStore) Flush() error {

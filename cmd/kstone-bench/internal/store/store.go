@@ -73,6 +73,15 @@ type Filter interface {
 	FilterNew(keys []Key, dst []bool, workers int) ([]bool, error)
 }
 
+// KeyScanner is what engines have that go through keys without reading values.
+type KeyScanner interface {
+	// ScanKeys goes through all keys, in whatever order is fastest, and returns their number.
+	ScanKeys() (int, error)
+}
+
+// Collector is what engines have that collect the garbage of values when they are told to.
+type Collector interface{ CollectGarbage() error }
+
 // Config is what the benchmark decides for all engines alike.
 type Config struct {
 	Dir string
@@ -85,6 +94,9 @@ type Config struct {
 	WriteBufferBytes, CacheBytes int64
 	// DataBytes is about what will be stored, for engines that reserve space.
 	DataBytes int64
+	// LargeValue is the size from which values lie apart from their keys; 0 leaves it to the
+	// engine's set-up.
+	LargeValue int
 	// Defaults leaves everything but Dir and Sync to the engine.
 	Defaults bool
 }
