@@ -44,8 +44,9 @@ func (b *dataBlock) onward(
 	if i >= end || n <= 0 {
 		return i, last, 0
 	}
-	rows.Rows = slices.Grow(rows.Rows, min(n, end-i))
-	list, full := rows.Rows, first+n
+	full := first + min(n, end-i)
+	rows.Room(full)
+	list := rows.Rows
 	lo, head := b.offset(i), ^b.head(i)
 	if last >= 0 {
 		head = b.head(last)
@@ -63,10 +64,7 @@ func (b *dataBlock) onward(
 		ok := b.scan(lo, hi, r)
 		if lo = hi; !ok || r.Seq > snap || h == head &&
 			bytes.Equal(r.Key, b.suffixOf(last, list[first:at])) {
-			rows.Rows = list
-			rows.Cut(at)
-			list = rows.Rows
-			if !ok {
+			if list = rows.Drop(list); !ok {
 				break
 			}
 			continue

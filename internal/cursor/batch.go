@@ -32,6 +32,14 @@ func (b *Batch) Cut(n int) {
 	b.Rows = b.Rows[:n]
 }
 
+// Drop takes over rows that were made in the memory of the batch, and returns them without the
+// last.
+func (b *Batch) Drop(rows []base.Entry) []base.Entry {
+	b.Rows = rows
+	b.Cut(len(rows) - 1)
+	return b.Rows
+}
+
 // Release forgets the rows and lets go of all they refer to. A batch with more than
 // keepRows rows of memory, or with long keys, lets go of that memory too.
 func (b *Batch) Release(keepRows int) {

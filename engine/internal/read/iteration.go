@@ -25,6 +25,19 @@ type Item struct {
 // Use: NewIteration; Start; one of Partition and Read, Stripes and Read, Walk, Gather or Sample;
 // Next or Skip until false; Err; Close. It belongs to one goroutine.
 type Iteration struct {
+	selection
+	node    snapNode
+	cursor  stripe.Cursor
+	kept    []base.Entry   // memory of Block
+	entries stripe.Entries // of Block
+	query   part           // memory of part
+	pk      []byte         // scratch of escaped partition keys
+	scratch []byte
+}
+
+// selection is what an Iteration forgets at its end. Why it is a struct: cleared at once it takes a
+// third of the code, and a query of few rows waits for code.
+type selection struct {
 	// Item is what Next has moved to.
 	Item Item
 	// Weight is how many items of a sample Item stands for.
@@ -33,14 +46,12 @@ type Iteration struct {
 	state  *State
 	reader Reader
 	ctx    context.Context //nolint:containedctx // lives as long as the loop
-	node   snapNode
-	cursor stripe.Cursor
-	bound  bool           // bounds are those of a walk
-	bounds stripe.Bounds  // of the sources, but for those of a merged gathering
-	source *stripe.Cursor // that is read: cursor, or one of mergedPool; nil before the first
-	rows   []base.Entry   // of source
-	at     int            // the next of rows
-	err    error          // why there is no further entry
+	bound  bool            // bounds are those of a walk
+	bounds stripe.Bounds   // of the sources, but for those of a merged gathering
+	source *stripe.Cursor  // that is read: cursor, or one of mergedPool; nil before the first
+	rows   []base.Entry    // of source
+	at     int             // the next of rows
+	err    error           // why there is no further entry
 
 	nowMs   int64
 	timed   bool        // nowMs was asked for
@@ -67,13 +78,8 @@ type Iteration struct {
 	gathering *gathering
 	sampling  *sampling
 
-	kept    []base.Entry   // memory of Block
-	entries stripe.Entries // of Block
-	part    *part          // of the partition that is read, nil for several
-	parts   []part         // of a merged gathering
-	query   part           // memory of part
-	pk      []byte         // scratch of escaped partition keys
-	scratch []byte
+	part  *part  // of the partition that is read, nil for several
+	parts []part // of a merged gathering
 }
 
 var iterationPool = sync.Pool{New: func() any { return new(Iteration) }}
@@ -130,18 +136,7 @@ func (it *Iteration) release() {
 	it.passed()
 	it.count()
 	it.state.snaps.release(&it.node)
-	it.Item, it.Weight = Item{}, 0
-	it.state, it.reader, it.ctx = nil, Reader{}, nil
-	it.source, it.err = nil, nil
-	it.nowMs, it.timed, it.from, it.items = 0, false, 0, 0
-	it.bounds, it.mayHold, it.blocks, it.keysOnly = stripe.Bounds{}, nil, nil, false
-	if it.stripes != nil {
-		it.stripes, it.span = nil, base.Span{}
-	}
-	it.merged, it.gathering, it.sampling = false, nil, nil
-	it.part, it.parts, it.query.pk = nil, nil, nil
-	it.share, it.stripe, it.known, it.bound = nil, 0, nil, false
-	it.windows = windows{}
+	it.selection, it.query.pk = selection{}, nil
 	clear(it.kept[:cap(it.kept)])
 	it.entries.Release()
 	if cap(it.scratch) > maxPooledBytes {
