@@ -47,12 +47,12 @@ var valueBugs = []bug{
 	},
 	{
 		"damage of value files is found: Verify does not read them",
-		[]edit{{"sst/verify.go", "	if be.large {\n", "	if be.large && v.uses == nil {\n"}},
+		[]edit{{"sst/verify.go", "	if be.Large {\n", "	if be.Large && v.uses == nil {\n"}},
 		"./sst", "TestDamagedValueFile",
 	},
 	{
 		"a damaged value file costs what is damaged: the rest of the SST is not repaired",
-		[]edit{{"sst/salvage.go", "			s.lost[string(e.value)] = true\n", ""}},
+		[]edit{{"sst/salvage.go", "			s.lost[string(e.Value)] = true\n", ""}},
 		"./engine", "TestRepairOfADamagedValueFile",
 	},
 	{
@@ -67,6 +67,19 @@ var valueBugs = []bug{
 		"reads of keys read no values",
 		[]edit{{"stripe/source.go", "if s.bounds.KeysOnly {", "if s.bounds.KeysOnly && i < 0 {"}},
 		"./engine", "TestKeysOnlyReadsNoValues",
+	},
+	{
+		"value files are few: small ones stay",
+		[]edit{{"stripe/values.go", "maxSmallFiles  = 32", "maxSmallFiles  = 320"}},
+		"./engine", "TestSmallValueFilesAreJoined",
+	},
+	{
+		"full value files stay: they count as small",
+		[]edit{{
+			"stripe/values.go", "return f.FileBytes >= min(smallFileBytes, s.env.FileBytes/2)",
+			"return f.FileBytes == 0",
+		}},
+		"./engine", "TestSmallValueFilesAreJoined",
 	},
 	{
 		"counts read no values: those of several partitions do",
