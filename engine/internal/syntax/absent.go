@@ -1,7 +1,5 @@
 package syntax
 
-import "strings"
-
 // What other languages have and kstone has not, with what to do instead. A word in its place
 // fails with that, and not with what the parser expected.
 
@@ -166,6 +164,9 @@ var absentWrites = map[string]string{
 	"LEFT":  "UPDATE … JOIN; write subqueries in SET and WHERE",
 }
 
+// maxAbsent bounds the words for what kstone has not.
+const maxAbsent = 16
+
 // refuseAbsent fails if the present token is a word for what kstone has not.
 func (p *parser) refuseAbsent(words map[string]string) { p.refuse(p.tok, words) }
 
@@ -173,7 +174,14 @@ func (p *parser) refuse(t token, words map[string]string) {
 	if t.kind != tokenName {
 		return
 	}
-	if what := words[strings.ToUpper(t.text)]; what != "" {
+	var room [maxAbsent]byte
+	upper := room[:copy(room[:], t.text)]
+	for i, c := range upper {
+		if c >= 'a' && c <= 'z' {
+			upper[i] = c - 'a' + 'A'
+		}
+	}
+	if what := words[string(upper)]; what != "" && len(t.text) <= maxAbsent {
 		p.failAt(t.pos, "kstone has no %s", what)
 	}
 }
@@ -187,7 +195,7 @@ func (p *parser) refuseOperator() {
 
 // meantAlias is meant for what stands after a query, or before: FORM is taken for an alias.
 func (p *parser) meantAlias() string {
-	if p.before.kind == tokenName && !reserved[strings.ToLower(p.before.text)] {
+	if p.before.kind == tokenName && !reserved.has(p.before.text) {
 		if near := Nearest(p.before.text, clauses); near != "" {
 			return "; " + p.before.text + " is taken for a name; did you mean " + near + "?"
 		}

@@ -17,6 +17,7 @@ type Select struct {
 	With     []With
 	Set      *SetOperation // instead of all up to Having, or nil
 	Distinct bool
+	Nests    bool // there are other queries in it
 	Outputs  []Output
 	From     []Source // nil: one row without columns
 	AsOf     Expr     // the moment that all of the statement reads; nil if there is none, as below

@@ -55,8 +55,7 @@ func (f *formatter) when(cond bool, texts ...string) {
 
 // QuoteName returns a name, in double quotes if it needs them.
 func QuoteName(name string) string {
-	lower := strings.ToLower(name)
-	plain := name != "" && !reserved[lower] && !operandWords[lower] && !isDigit(name[0])
+	plain := name != "" && !reserved.has(name) && !operandWords.has(name) && !isDigit(name[0])
 	for _, r := range name {
 		plain = plain && isNamePart(r)
 	}

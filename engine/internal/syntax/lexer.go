@@ -69,9 +69,11 @@ func (l *lexer) next() (token, error) {
 func (l *lexer) skipSpace() error {
 	for l.pos < len(l.text) {
 		rest := l.text[l.pos:]
-		switch {
-		case strings.IndexByte(" \t\r\n\f", rest[0]) >= 0:
+		switch c := rest[0]; {
+		case c == ' ', c == '\t', c == '\r', c == '\n', c == '\f':
 			l.pos++
+		case c != '-' && c != '/':
+			return nil
 		case strings.HasPrefix(rest, "--"):
 			n := strings.IndexByte(rest, '\n')
 			if n < 0 {
@@ -95,6 +97,13 @@ func (l *lexer) skipSpace() error {
 func (l *lexer) quoted(quote byte, kind tokenKind, what string) (token, error) {
 	start := l.pos
 	l.pos++
+	if n := strings.IndexByte(l.text[l.pos:], quote); n >= 0 {
+		end := l.pos + n
+		if end+1 == len(l.text) || l.text[end+1] != quote {
+			l.pos = end + 1
+			return token{kind: kind, text: l.text[start+1 : end]}, nil
+		}
+	}
 	var out strings.Builder
 	for {
 		n := strings.IndexByte(l.text[l.pos:], quote)
@@ -131,7 +140,7 @@ func (l *lexer) number() (token, error) {
 			l.pos = mark
 		}
 	}
-	if r, _ := utf8.DecodeRuneInString(l.text[l.pos:]); isNamePart(r) && l.pos < len(l.text) {
+	if l.namePart() > 0 {
 		return token{}, l.errorf(start, "a number goes over into a name")
 	}
 	return token{kind: tokenNumber, text: l.text[start:l.pos]}, nil
@@ -172,13 +181,28 @@ func (l *lexer) param() (token, error) {
 
 // name steps over the characters of a name.
 func (l *lexer) name() {
-	for l.pos < len(l.text) {
-		r, n := utf8.DecodeRuneInString(l.text[l.pos:])
-		if !isNamePart(r) {
-			return
-		}
+	for n := l.namePart(); n > 0; n = l.namePart() {
 		l.pos += n
 	}
+}
+
+// namePart returns how many bytes the character at the position has if it may stand in a name, 0
+// for another one and at the end.
+func (l *lexer) namePart() int {
+	if l.pos == len(l.text) {
+		return 0
+	}
+	if c := l.text[l.pos]; c < utf8.RuneSelf {
+		if c == '_' || isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' {
+			return 1
+		}
+		return 0
+	}
+	r, n := utf8.DecodeRuneInString(l.text[l.pos:])
+	if !isNamePart(r) {
+		return 0
+	}
+	return n
 }
 
 // operators are the operators, longer ones before their beginnings.
@@ -187,16 +211,24 @@ var operators = []string{
 	"(", ")", "[", "]", ",", ".", ";", "*", "+", "-", "/", "%", "=", "<", ">",
 }
 
+// operatorsOf are the operators by their first byte.
+var operatorsOf = func() (of [utf8.RuneSelf][]string) {
+	for _, op := range operators {
+		of[op[0]] = append(of[op[0]], op)
+	}
+	return of
+}()
+
 func (l *lexer) nameOrOperator() (token, error) {
 	start := l.pos
-	for _, op := range operators {
+	for _, op := range operatorsOf[l.text[start]%utf8.RuneSelf] {
 		if strings.HasPrefix(l.text[start:], op) {
 			l.pos += len(op)
 			return token{kind: tokenOperator, text: op}, nil
 		}
 	}
-	r, n := utf8.DecodeRuneInString(l.text[start:])
-	if !isNamePart(r) {
+	if l.namePart() == 0 {
+		r, n := utf8.DecodeRuneInString(l.text[start:])
 		l.pos += n
 		if what := absentSigns[r]; what != "" {
 			return token{}, l.errorf(start, "kstone has no %s", what)

@@ -1,6 +1,10 @@
 package syntax
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // Functions with words between their arguments are read as calls with commas: EXTRACT(day FROM
 // t) is date_part('day', t).
@@ -30,6 +34,9 @@ func (p *parser) caseExpr(pos int) Expr {
 // wordCall reads CAST and the functions that take words, nil if there is none of them: a
 // parenthesis follows their names.
 func (p *parser) wordCall(pos int) Expr {
+	if !p.tok.is(calledWords...) {
+		return nil
+	}
 	name := strings.ToUpper(p.tok.text)
 	if alone := currentTimes[name]; alone != "" {
 		p.advance()
@@ -65,6 +72,10 @@ func (p *parser) wordCall(pos int) Expr {
 	p.needOp(")")
 	return e
 }
+
+// calledWords are the words that wordCall reads.
+var calledWords = slices.Concat(slices.Collect(maps.Keys(currentTimes)),
+	[]string{"CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM"})
 
 // currentTimes are the words that are calls without parentheses.
 var currentTimes = map[string]string{"CURRENT_TIMESTAMP": "current_timestamp",
@@ -143,7 +154,7 @@ func (p *parser) trim(pos int) Expr {
 
 // intervalUnit joins the unit after INTERVAL 1 to it: INTERVAL 1 DAY is INTERVAL '1 day'.
 func (p *parser) intervalUnit(l *Literal) Expr {
-	if l.Kind == LiteralInterval && intervalUnits[strings.ToLower(p.tok.text)] &&
+	if l.Kind == LiteralInterval && intervalUnits.has(p.tok.text) &&
 		p.tok.kind == tokenName {
 		l.Text += " " + strings.ToLower(p.tok.text)
 		p.advance()

@@ -21,11 +21,22 @@ func (p *parser) peek() token {
 // is reports whether a token is one of the keywords.
 func (t token) is(words ...string) bool {
 	for _, w := range words {
-		if t.kind == tokenName && strings.EqualFold(t.text, w) {
+		if t.isWord(w) {
 			return true
 		}
 	}
 	return false
+}
+
+// isWord reports whether a token is the keyword.
+func (t *token) isWord(word string) bool {
+	return t.kind == tokenName && sameWord(t.text, word)
+}
+
+// sameWord reports whether a text is a keyword, in any case. Why not EqualFold alone: most texts
+// have another length.
+func sameWord(text, word string) bool {
+	return len(text) == len(word) && strings.EqualFold(text, word)
 }
 
 // atIndexHint reports whether USE INDEX or the like stands here, and no alias.

@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -15,7 +16,7 @@ func (p *parser) expr() Expr {
 	for p.isWord("OR") {
 		pos := p.tok.pos
 		p.advance()
-		l = &Binary{pos, "OR", l, p.conjunction()}
+		l = p.binaries.put(Binary{pos, "OR", l, p.conjunction()})
 	}
 	return l
 }
@@ -25,7 +26,7 @@ func (p *parser) conjunction() Expr {
 	for p.isWord("AND") {
 		pos := p.tok.pos
 		p.advance()
-		l = &Binary{pos, "AND", l, p.negation()}
+		l = p.binaries.put(Binary{pos, "AND", l, p.negation()})
 	}
 	return l
 }
@@ -49,10 +50,12 @@ func (p *parser) comparison() Expr {
 	l := p.sum()
 	for {
 		pos := p.tok.pos
-		if op, ok := comparisons[p.tok.text]; ok && p.tok.kind == tokenOperator {
-			p.advance()
-			l = p.compared(l, pos, op)
-			continue
+		if p.tok.kind == tokenOperator {
+			if op, ok := comparisons[p.tok.text]; ok {
+				p.advance()
+				l = p.compared(l, pos, op)
+				continue
+			}
 		}
 		if p.word("IS") {
 			l = p.is(l, pos)
@@ -77,11 +80,10 @@ func (p *parser) comparison() Expr {
 
 // compared reads what follows a comparison; = ANY and <> ALL of a query are IN and NOT IN.
 func (p *parser) compared(l Expr, pos int, op string) Expr {
-	word := strings.ToUpper(p.tok.text)
-	if p.tok.kind != tokenName || word != "ANY" && word != "SOME" && word != "ALL" ||
-		p.peek().text != "(" {
-		return &Binary{pos, op, l, p.sum()}
+	if !p.tok.is("ANY", "SOME", "ALL") || p.peek().text != "(" {
+		return p.binaries.put(Binary{pos, op, l, p.sum()})
 	}
+	word := strings.ToUpper(p.tok.text)
 	if all := word == "ALL"; op == "=" && all || op == "<>" && !all || op != "=" && op != "<>" {
 		p.fail("kstone has no %s %s; compare with a value: (SELECT min(x) …) or (SELECT max(x) …)",
 			op, word)
@@ -163,7 +165,7 @@ func (p *parser) sum() Expr {
 	for p.isOp("+") || p.isOp("-") || p.isOp("||") {
 		pos, op := p.tok.pos, p.tok.text
 		p.advance()
-		l = &Binary{pos, op, l, p.product()}
+		l = p.binaries.put(Binary{pos, op, l, p.product()})
 	}
 	return l
 }
@@ -173,7 +175,7 @@ func (p *parser) product() Expr {
 	for p.isOp("*") || p.isOp("/") || p.isOp("%") {
 		pos, op := p.tok.pos, p.tok.text
 		p.advance()
-		l = &Binary{pos, op, l, p.operand()}
+		l = p.binaries.put(Binary{pos, op, l, p.operand()})
 	}
 	return l
 }
@@ -195,10 +197,10 @@ func (p *parser) operand() Expr {
 	switch tok := p.tok; tok.kind {
 	case tokenNumber:
 		p.advance()
-		return &Literal{pos, LiteralNumber, tok.text}
+		return p.literals.put(Literal{pos, LiteralNumber, tok.text})
 	case tokenString:
 		p.advance()
-		return &Literal{pos, LiteralString, tok.text}
+		return p.literals.put(Literal{pos, LiteralString, tok.text})
 	case tokenBlob:
 		p.advance()
 		return p.blob(pos, tok.text)
@@ -236,11 +238,15 @@ func (p *parser) parenthesis(pos int) Expr {
 		p.needOp(")")
 		return &Scalar{pos, q}
 	}
-	items := p.exprs()
-	p.needOp(")")
-	if len(items) == 1 {
-		return items[0]
+	first := p.expr()
+	if p.op(")") {
+		return first
 	}
+	if !p.op(",") {
+		p.needOp(")")
+	}
+	items := append([]Expr{first}, p.exprs()...)
+	p.needOp(")")
 	return &Row{pos, items}
 }
 
@@ -323,10 +329,11 @@ func (p *parser) wordOperand(pos int) Expr {
 		x := &Literal{p.tok.pos, LiteralString, p.text("date")}
 		return &Cast{Pos: pos, X: x, To: TypeName{Pos: pos, Name: "DATE"}}
 	}
-	kind, ok := typedLiterals[strings.ToUpper(p.tok.text)]
-	if !ok {
+	at := slices.IndexFunc(typedLiterals, func(t typedLiteral) bool { return p.isWord(t.word) })
+	if at < 0 {
 		return nil
 	}
+	kind := typedLiterals[at].kind
 	name := p.tok
 	p.advance()
 	switch {
@@ -341,9 +348,14 @@ func (p *parser) wordOperand(pos int) Expr {
 }
 
 // typedLiterals are the types that may stand before a text, which is then a value of them.
-var typedLiterals = map[string]LiteralKind{
-	"TIMESTAMP": LiteralTime, "FLOAT": LiteralFloat, "DECIMAL": LiteralDecimal,
-	"INTERVAL": LiteralInterval,
+var typedLiterals = []typedLiteral{
+	{"TIMESTAMP", LiteralTime}, {"FLOAT", LiteralFloat}, {"DECIMAL", LiteralDecimal},
+	{"INTERVAL", LiteralInterval},
+}
+
+type typedLiteral struct {
+	word string
+	kind LiteralKind
 }
 
 // refOrCall reads a column, table.column, table.* or a function call.
@@ -362,13 +374,13 @@ func (p *parser) refOrCall(pos int) Expr {
 // refBehind reads what follows the first name of a column.
 func (p *parser) refBehind(pos int, name string) *Ref {
 	if !p.op(".") {
-		return &Ref{Pos: pos, Column: name}
+		return p.refs.put(Ref{Pos: pos, Column: name})
 	}
 	if p.op("*") {
 		p.star = pos
 		return &Ref{Pos: pos, Table: name}
 	}
-	return &Ref{Pos: pos, Table: name, Column: p.name("column").Text}
+	return p.refs.put(Ref{Pos: pos, Table: name, Column: p.name("column").Text})
 }
 
 func (p *parser) call(pos int, name string) Expr {
@@ -394,7 +406,7 @@ func (p *parser) call(pos int, name string) Expr {
 	open := next.kind == tokenOperator && next.text == "("
 	switch {
 	case p.isWord("OVER") &&
-		(open || next.kind == tokenName && !reserved[strings.ToLower(next.text)]):
+		(open || next.kind == tokenName && !reserved.has(next.text)):
 		p.refuseAbsent(absentClauses)
 	case open && p.word("FILTER"):
 		p.needOp("(")

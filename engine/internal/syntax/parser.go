@@ -119,16 +119,40 @@ var clauses = []string{"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OF
 // parser holds the token at the position. It fails by panicking with an *Error, which
 // ParseAll recovers: every other way would put a check after each step of the grammar.
 type parser struct {
-	lex    lexer
-	tok    token
-	before token
-	last   int // offset after the token before tok
-	plain  int // bytes of tokens that are no literals in quotes
-	depth  int
-	params paramState
-	star   int // offset of a table.* in the wrong place, -1 without
+	lex     lexer
+	tok     token
+	before  token
+	last    int // offset after the token before tok
+	plain   int // bytes of tokens that are no literals in quotes
+	depth   int
+	queries int // read so far
+	params  paramState
+	star    int // offset of a table.* in the wrong place, -1 without
 	// duplicate says that VALUES(column) is possible, as in ON DUPLICATE KEY UPDATE.
 	duplicate bool
+
+	binaries slab[Binary]
+	literals slab[Literal]
+	refs     slab[Ref]
+}
+
+// slab is memory for the most frequent nodes of a tree, which live as long as each other.
+type slab[T any] struct {
+	free []T
+	size int
+}
+
+const maxSlab = 64
+
+// put returns the place of a copy of a node.
+func (s *slab[T]) put(node T) *T {
+	if len(s.free) == 0 {
+		s.size = min(max(2, 2*s.size), maxSlab)
+		s.free = make([]T, s.size)
+	}
+	at := &s.free[0]
+	*at, s.free = node, s.free[1:]
+	return at
 }
 
 // paramState numbers the parameters of one statement.
@@ -172,7 +196,7 @@ func (p *parser) found() string {
 
 // isWord reports whether the present token is the keyword.
 func (p *parser) isWord(word string) bool {
-	return p.tok.kind == tokenName && strings.EqualFold(p.tok.text, word)
+	return p.tok.isWord(word)
 }
 
 // word steps over the keyword if it is there.
@@ -229,18 +253,31 @@ var reserved = wordSet(`all and as asc begins between by case contains create cr
 	offset on or order outer returning right select set shard sort table then union unique
 	update using values when where with`)
 
-func wordSet(words string) map[string]bool {
-	set := map[string]bool{}
-	for w := range strings.FieldsSeq(words) {
-		set[w] = true
+// words is a set of words in lower case, by their first letter.
+type words [26][]string
+
+func wordSet(list string) *words {
+	set := new(words)
+	for w := range strings.FieldsSeq(list) {
+		set[w[0]-'a'] = append(set[w[0]-'a'], w)
 	}
 	return set
+}
+
+// has reports whether a word, in any case, is in the set.
+func (s *words) has(word string) bool {
+	if word == "" {
+		return false
+	}
+	first := word[0] | 0x20
+	return first >= 'a' && first <= 'z' && slices.ContainsFunc(s[first-'a'],
+		func(w string) bool { return sameWord(word, w) })
 }
 
 // isName reports whether the present token can be a name.
 func (p *parser) isName() bool {
 	return p.tok.kind == tokenQuoted ||
-		p.tok.kind == tokenName && !reserved[strings.ToLower(p.tok.text)]
+		p.tok.kind == tokenName && !reserved.has(p.tok.text)
 }
 
 // name reads a name of the given kind ("table", "column" …).

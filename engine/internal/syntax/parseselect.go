@@ -117,6 +117,8 @@ func (p *parser) selectCore() *Select {
 		return p.valuesQuery(s.Pos)
 	}
 	p.needWord("SELECT")
+	before := p.queries
+	defer func() { s.Nests = p.queries > before; p.queries++ }()
 	if s.Distinct = p.word("DISTINCT"); s.Distinct && p.isWord("ON") {
 		p.fail("kstone has no DISTINCT ON; write GROUP BY, and any_value or min of the others")
 	}
