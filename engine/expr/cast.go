@@ -195,11 +195,13 @@ func ParseNumber(text string) (Value, error) {
 		f, err := strconv.ParseFloat(text, 64)
 		return Float(f), err
 	}
-	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return Int(i), nil
-	}
-	if u, err := strconv.ParseUint(text, 10, 64); err == nil {
-		return Uint(u), nil
+	if strings.IndexByte(text, '.') < 0 {
+		if i, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return Int(i), nil
+		}
+		if u, err := strconv.ParseUint(text, 10, 64); err == nil {
+			return Uint(u), nil
+		}
 	}
 	d, err := keycodec.ParseDecimal(decimalText(text))
 	return Decimal(d), err

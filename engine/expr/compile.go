@@ -40,12 +40,38 @@ func Compile(e Expr) (Program, error) {
 	if err := checkDepth(e, MaxDepth); err != nil {
 		return Program{}, err
 	}
-	test, err := compileTest(e)
-	if err != nil {
-		return Program{}, err
+	if isCondition(e) {
+		test, err := compileTest(e)
+		return Program{test, valueOfTest(test)}, err
 	}
 	value, err := compileValue(e)
-	return Program{test, value}, err
+	return Program{testOfValue(value), value}, err
+}
+
+// isCondition reports whether an expression is one whose value is its truth.
+func isCondition(e Expr) bool {
+	switch e.(type) {
+	case Cmp, In, Between, BeginsWith, Like, IsNull, IsDistinct, And, Or, Not, Contains:
+		return true
+	}
+	return false
+}
+
+func valueOfTest(test testFn) valueFn {
+	return func(m env) (Value, error) {
+		t, err := test(m)
+		return t.Value(), err
+	}
+}
+
+func testOfValue(value valueFn) testFn {
+	return func(m env) (Truth, error) {
+		v, err := value(m)
+		if err != nil {
+			return Unknown, err
+		}
+		return TruthOf(v)
+	}
 }
 
 // Test evaluates a condition. Columns of source 0 and slots are places of row. It
@@ -115,10 +141,7 @@ func compileValue(e Expr) (valueFn, error) {
 		if err != nil {
 			return nil, err
 		}
-		return func(m env) (Value, error) {
-			t, err := test(m)
-			return t.Value(), err
-		}, nil
+		return valueOfTest(test), nil
 	case Row:
 		return nil, fmt.Errorf("%w: the row %s where one value is needed", ErrType, e)
 	case Apply:
@@ -163,15 +186,18 @@ func compileParam(p Param) (valueFn, error) {
 
 // compilePlace compiles a column, slot or aggregate.
 func compilePlace(source, at int, e Expr) (valueFn, error) {
-	return func(m env) (Value, error) {
-		switch {
-		case m.get != nil:
-			return m.get(source, at), nil
-		case source > 0 || source == AggSource || uint(at) >= uint(len(m.row)):
-			return Value{}, fmt.Errorf("expr: the row has no %s", e)
-		}
-		return m.row[at], nil
-	}, nil
+	return func(m env) (Value, error) { return m.place(source, at, e) }, nil
+}
+
+// place returns the value of a column, slot or aggregate.
+func (m *env) place(source, at int, e Expr) (Value, error) {
+	switch {
+	case m.get != nil:
+		return m.get(source, at), nil
+	case source > 0 || source == AggSource || uint(at) >= uint(len(m.row)):
+		return Value{}, fmt.Errorf("expr: the row has no %s", e)
+	}
+	return m.row[at], nil
 }
 
 // compileTest compiles an expression whose truth is wanted.
@@ -206,13 +232,7 @@ func compileTest(e Expr) (testFn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(m env) (Truth, error) {
-		v, err := value(m)
-		if err != nil {
-			return Unknown, err
-		}
-		return TruthOf(v)
-	}, nil
+	return testOfValue(value), nil
 }
 
 func negated(test testFn, not bool) testFn {

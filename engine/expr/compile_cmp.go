@@ -89,11 +89,7 @@ func compileFastCmp(e Cmp, collation keycodec.Collation) testFn {
 	if !ok || source > 0 {
 		return nil
 	}
-	slow, err := compilePlace(source, at, e.L)
-	if err != nil {
-		return nil
-	}
-	op, want := e.Op, c.Value
+	op, want, place := e.Op, c.Value, e.L
 	return func(m env) (Truth, error) {
 		if m.get == nil && uint(at) < uint(len(m.row)) {
 			v := &m.row[at]
@@ -102,7 +98,7 @@ func compileFastCmp(e Cmp, collation keycodec.Collation) testFn {
 			}
 			return compareTruth(op, *v, want, collation)
 		}
-		v, err := slow(m)
+		v, err := m.place(source, at, place)
 		if err != nil {
 			return Unknown, err
 		}

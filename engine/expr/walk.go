@@ -177,19 +177,28 @@ func rewritePair(l, r Expr, f func(Expr) (Expr, error)) (l2, r2 Expr, changed bo
 	return l2, r2, !same(l, l2) || !same(r, r2), nil
 }
 
-// same reports whether two expressions are known to be the same: one in memory, or equal leaves.
+// same reports whether two expressions are known to be the same: one in memory, equal leaves, or
+// nodes with the same operands.
 func same(a, b Expr) bool {
-	if *(*[2]uintptr)(unsafe.Pointer(&a)) == *(*[2]uintptr)(unsafe.Pointer(&b)) {
+	if Shared(a, b) {
 		return true
 	}
-	switch a.(type) {
+	switch a := a.(type) {
 	case Const, Param, Column, Slot, Agg:
 		switch b.(type) {
 		case Const, Param, Column, Slot, Agg:
 			return a == b
 		}
+	case In:
+		b, ok := b.(In)
+		return ok && a.Not == b.Not && same(a.X, b.X) && sameList(a.List, b.List)
 	}
 	return false
+}
+
+// Shared reports whether two expressions are one in memory.
+func Shared(a, b Expr) bool {
+	return *(*[2]uintptr)(unsafe.Pointer(&a)) == *(*[2]uintptr)(unsafe.Pointer(&b))
 }
 
 func withChildren(e Expr, c []Expr) Expr {
@@ -242,13 +251,19 @@ func Equal(a, b Expr) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}
-	if c, ok := a.(Cmp); ok {
-		d, ok := b.(Cmp)
-		return ok && c.Op == d.Op && Equal(c.L, d.L) && Equal(c.R, d.R)
-	}
-	if in, ok := a.(In); ok { // lists may be long, and are often one and the same
-		if other, ok := b.(In); ok && sameList(in.List, other.List) {
-			return in.Not == other.Not && Equal(in.X, other.X)
+	switch a := a.(type) { // the most frequent ones, without a list
+	case Cmp:
+		b, ok := b.(Cmp)
+		return ok && a.Op == b.Op && Equal(a.L, b.L) && Equal(a.R, b.R)
+	case Column:
+		b, ok := b.(Column)
+		return ok && a == b
+	case Const:
+		b, ok := b.(Const)
+		return ok && a == b
+	case In: // lists may be long, and are often one and the same
+		if b, ok := b.(In); ok && sameList(a.List, b.List) {
+			return a.Not == b.Not && Equal(a.X, b.X)
 		}
 	}
 	var room, other [4]Expr
