@@ -65,7 +65,11 @@ type settled struct {
 	once     sync.Once
 	template *spans.Template
 	zones    *spans.ZoneTemplate // nil: blocks are not tested
-	filters                      // the whole of pred, over slots
+
+	whole struct { // the whole of pred, over slots: most values leave less
+		once sync.Once
+		filters
+	}
 }
 
 // skipPath says which first columns are skipped over; template makes the spans of the
@@ -77,6 +81,8 @@ type skipPath struct {
 
 // filters divides a predicate into what an entry can decide and the rest.
 type filters struct{ entryPart, rowPart expr.Expr }
+
+func (f filters) parts() (entry, row expr.Expr) { return f.entryPart, f.rowPart }
 
 // usable returns the indexes that may be used for a relation, nil standing for its rows.
 func (q *query) usable(r *relation) ([]*schema.Index, error) {
@@ -295,12 +301,7 @@ func (q *query) newPath(r *relation, x *schema.Index, keysToo bool) *path {
 	}
 	wanted := schema.Columns(r.need.ordinals...)
 	for _, t := range p.pred {
-		expr.Walk(t, func(x expr.Expr) bool {
-			if c, ok := x.(expr.Column); ok && c.Source == r.source {
-				wanted.Add(c.Ordinal)
-			}
-			return true
-		})
+		wanted.Union(r.columnsOf(t))
 	}
 	p.need, p.layout = q.layoutOf(r, wanted, r.need.rowKey || keysToo || p.repeats)
 	p.setCover(wanted)
@@ -314,6 +315,38 @@ func withoutTerms(terms, drop []expr.Expr) (kept []expr.Expr) {
 		}
 	}
 	return kept
+}
+
+// maxTerms bounds the terms whose columns are remembered.
+const maxTerms = 16
+
+// columnsOf is columnsIn while the relation is planned: all of its paths ask for those of the same
+// terms.
+func (r *relation) columnsOf(t expr.Expr) schema.ColumnSet {
+	if r.parts == nil {
+		r.parts = new(pathParts)
+	}
+	for i := range r.parts.terms {
+		if known := &r.parts.terms[i]; expr.Shared(known.term, t) {
+			return known.columns
+		}
+	}
+	s := columnsIn(t, r.source)
+	if len(r.parts.terms) < maxTerms {
+		r.parts.terms = append(r.parts.terms, termColumns{t, s})
+	}
+	return s
+}
+
+// columnsIn returns the columns of a source, a table, that are in an expression.
+func columnsIn(e expr.Expr, source int) (s schema.ColumnSet) {
+	expr.Walk(e, func(x expr.Expr) bool {
+		if c, ok := x.(expr.Column); ok && c.Source == source && c.Ordinal >= 0 {
+			s.Add(c.Ordinal)
+		}
+		return true
+	})
+	return s
 }
 
 func addColumns(n *need, e expr.Expr, source int) {
@@ -368,21 +401,25 @@ func keyColumns(t *schema.Table, x *schema.Index) (s schema.ColumnSet) {
 func (p *path) settle() *settled {
 	s := p.settled
 	s.once.Do(func() {
-		s.filters = p.split(p.pred)
 		pred := conjunct.Join(p.pred)
 		s.template, s.zones = spans.Compile(p.key, pred), p.zonesOf(p.pred, pred)
 	})
 	return s
 }
 
+// filters returns the whole predicate of a path that is in a tree.
+func (p *path) filters() filters {
+	w := &p.settled.whole
+	w.once.Do(func() { w.filters = p.split(p.pred) })
+	return w.filters
+}
+
 // split rewrites terms to slots and divides them by what the entry knows.
 func (p *path) split(terms []expr.Expr) filters {
 	var entry, row []expr.Expr
 	for _, t := range terms {
-		var used need
-		addColumns(&used, t, p.rel.source)
 		slotted := toSlots(t, p.layout)
-		if p.index != nil && schema.Columns(used.ordinals...).Within(p.entry) {
+		if p.index != nil && columnsIn(t, p.rel.source).Within(p.entry) {
 			entry = append(entry, slotted)
 		} else {
 			row = append(row, slotted)
@@ -396,14 +433,27 @@ func toSlots(e expr.Expr, layout []ColumnRef) expr.Expr {
 	if e == nil {
 		return nil
 	}
+	var known [4]struct { // a column is often there several times
+		column expr.Column
+		slot   expr.Expr
+	}
+	n := 0
 	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
 		c, ok := x.(expr.Column)
 		if !ok {
 			return x, nil
 		}
-		for i, l := range layout {
-			if l.Source == c.Source && l.Ordinal == c.Ordinal {
-				return expr.Slot{I: i, Name: c.String(), Collation: c.Collation}, nil
+		for i := range min(n, len(known)) {
+			if k := &known[i]; k.column == c {
+				return k.slot, nil
+			}
+		}
+		for i := range layout {
+			if l := &layout[i]; l.Source == c.Source && l.Ordinal == c.Ordinal {
+				slot := expr.Expr(expr.Slot{I: i, Name: c.String(), Collation: c.Collation})
+				known[n%len(known)].column, known[n%len(known)].slot = c, slot
+				n++
+				return slot, nil
 			}
 		}
 		return x, nil

@@ -15,7 +15,7 @@ import (
 // resolve makes a query of a Select.
 func resolve(sel *Select, outer, holder *query, sc *scope) (*query, error) {
 	q := &query{sel: sel, outer: outer, holder: holder, scope: sc}
-	q.qualified = len(sel.From) > 1 || outer != nil || logical.HasSubquery(sel)
+	q.qualified = len(sel.From) > 1 || outer != nil || sc.nested && logical.HasSubquery(sel)
 	if err := q.resolveSources(); err != nil {
 		return nil, err
 	}
@@ -163,13 +163,16 @@ func (q *query) addWhere(e expr.Expr) {
 func (q *query) normalise(e expr.Expr) expr.Expr {
 	return spans.NormaliseFor(e, func(source, ordinal int) (keycodec.Field, bool) {
 		r := q.relationOf(source)
-		if r == nil || r.table == nil {
+		if r == nil {
 			return keycodec.Field{}, false
 		}
-		c, ok := r.columnOf(ordinal)
+		c := r.tableColumn(ordinal)
+		if c == nil {
+			return keycodec.Field{}, false
+		}
 		f := c.Field(schema.KeyColumn{})
 		f.Nullable = f.Nullable || r.padded()
-		return f, ok && !c.List
+		return f, !c.List
 	}, nil)
 }
 
@@ -211,8 +214,10 @@ func (q *query) expression(e expr.Expr, where string) (expr.Expr, error) {
 			}
 			return expr.Agg{Index: x.Index, Name: q.sel.Aggregates[x.Index].String()}, nil
 		case expr.Subquery:
+			q.scope.lists = true
 			return q.resolveSubquery(x)
 		case expr.In:
+			q.scope.lists = true
 			q.noteLists(x)
 		}
 		return likeParam(e), nil
@@ -223,7 +228,9 @@ func (q *query) expression(e expr.Expr, where string) (expr.Expr, error) {
 	if err := q.checkTypes(e, out); err != nil {
 		return nil, err
 	}
-	out = markLists(out)
+	if q.scope.lists {
+		out = markLists(out)
+	}
 	if where == "WHERE" || where == "ON" {
 		return out, nil
 	}
@@ -239,9 +246,11 @@ func markLists(e expr.Expr) expr.Expr {
 		if !ok || len(in.List) != 1 {
 			return x, nil
 		}
-		if p, ok := in.List[0].(expr.Param); ok {
-			in.List = []expr.Expr{expr.Func{Name: spans.ListFunc, Args: []expr.Expr{p}}}
+		p, ok := in.List[0].(expr.Param)
+		if !ok {
+			return x, nil
 		}
+		in.List = []expr.Expr{expr.Func{Name: spans.ListFunc, Args: []expr.Expr{p}}}
 		return in, nil
 	})
 	return out
@@ -268,7 +277,11 @@ func (q *query) position(e expr.Expr) int {
 func (q *query) resolveColumn(c expr.Column, e expr.Expr) (expr.Expr, error) {
 	if c.Source >= 0 {
 		if r := q.relationOf(c.Source); r != nil {
-			if _, ok := r.columnOf(c.Ordinal); ok {
+			known := r.tableColumn(c.Ordinal) != nil
+			if !known {
+				_, known = r.columnOf(c.Ordinal)
+			}
+			if known {
 				if found := q.column(c.Source, c.Ordinal); found != c {
 					return found, nil
 				}

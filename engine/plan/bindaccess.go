@@ -13,31 +13,23 @@ import (
 func (b *binder) access(n *access) (Node, error) {
 	p := n.path
 	out := n.Access
-	s := p.settle()
-	terms, whole, template, zones := p.pred, s.filters, s.template, s.zones
-	resumes := p.takesAfter && b.after != nil
-	if b.lists || resumes {
-		terms = make([]expr.Expr, 0, len(p.pred)+1)
-		for _, t := range p.pred {
-			terms = append(terms, b.expr(t))
-		}
-		if resumes {
-			terms = append(terms, rowsAfter(orderExprs(b.order), b.order, b.after))
-		}
-		pred := spans.NormaliseFor(conjunct.Join(terms), p.rel.info, nil)
-		terms = conjunct.Split(nil, pred)
-		template = spans.Compile(p.key, pred)
-		whole, zones = p.split(terms), p.zonesOf(terms, pred)
-	}
+	terms, pred, whole := b.terms(p)
 	if p.probe != nil {
-		out.Filter, out.Residual = whole.entryPart, whole.rowPart
+		out.Filter, out.Residual = whole().parts()
 		out.Probe = &operator.Probe{Exprs: b.exprs(n.Probe.Exprs), Unique: p.unique}
 		return &out, nil
 	}
 	if b.isPending(terms) {
 		out.Deferred = true
-		out.Filter, out.Residual = whole.entryPart, whole.rowPart
+		out.Filter, out.Residual = whole().parts()
 		return &out, nil
+	}
+	template, zones := (*spans.Template)(nil), (*spans.ZoneTemplate)(nil)
+	if pred == nil {
+		s := p.settle()
+		template, zones = s.template, s.zones
+	} else {
+		template, zones = spans.Compile(p.key, pred), p.zonesOf(terms, pred)
 	}
 	out.Spans = b.builder.Build(template, b.params, b.opt.MaxSpans).Clone()
 	if b.never {
@@ -61,6 +53,33 @@ func (b *binder) access(n *access) (Node, error) {
 	return &Sort{Step: n.Step, Input: &out, Keys: p.sortKeys(), Limit: limit}, nil
 }
 
+// terms returns the terms that values make of those of a path, as one if they are others, and how
+// they are tested.
+func (b *binder) terms(p *path) (terms []expr.Expr, pred expr.Expr, whole func() filters) {
+	resumes := p.takesAfter && b.after != nil
+	if !b.lists && !resumes {
+		return p.pred, nil, p.filters
+	}
+	terms = make([]expr.Expr, 0, len(p.pred)+1)
+	for _, t := range p.pred {
+		terms = append(terms, b.expr(t))
+	}
+	if resumes {
+		terms = append(terms, rowsAfter(orderExprs(b.order), b.order, b.after))
+	}
+	if !b.onlyPending(terms) {
+		pred = spans.NormaliseFor(conjunct.Join(terms), p.rel.info, nil)
+		terms = conjunct.Split(nil, pred)
+	}
+	return terms, pred, func() filters { return p.split(terms) }
+}
+
+// onlyPending reports whether terms wait for values of subqueries, and nothing else in them is a
+// list: they are normal then.
+func (b *binder) onlyPending(terms []expr.Expr) bool {
+	return b.isPending(terms) && !b.listed && b.after == nil
+}
+
 // skip makes the ranges after each value of the skipped columns.
 func (b *binder) skip(n *Access, s *skipPath) {
 	set := b.builder.Build(s.template, b.params, b.opt.MaxSpans).Clone()
@@ -75,7 +94,7 @@ func (b *binder) skip(n *Access, s *skipPath) {
 
 // setFilters tests what is left of the predicate. If the spans leave different things to
 // test, all of it is tested everywhere.
-func (p *path) setFilters(n *Access, whole filters) {
+func (p *path) setFilters(n *Access, whole func() filters) {
 	n.Filter, n.Residual = nil, nil
 	if n.Spans.Exact || len(n.Spans.Spans) == 0 {
 		return
@@ -87,10 +106,11 @@ func (p *path) setFilters(n *Access, whole filters) {
 			break
 		}
 	}
-	if left != nil {
-		whole = p.split(conjunct.Split(nil, left))
+	if left == nil {
+		n.Filter, n.Residual = whole().parts()
+		return
 	}
-	n.Filter, n.Residual = whole.entryPart, whole.rowPart
+	n.Filter, n.Residual = p.split(conjunct.Split(nil, left)).parts()
 }
 
 // sortKeys is the order of the path over its slots.

@@ -17,8 +17,9 @@ type binder struct {
 	// are not known yet.
 	values  int
 	pending bool
-	// lists says that a parameter is a list of values for an IN.
-	lists bool
+	// lists says that a parameter is a list of values for an IN, listed that one of the caller's
+	// is.
+	lists, listed bool
 	// arguments are parameters that have other values in another run of the same plan.
 	arguments map[int]bool
 	// order and after are the order of the query and the values of a cursor in it, nil

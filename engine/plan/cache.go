@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"hash/crc32"
 	"sync"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -26,6 +27,7 @@ type Cache struct {
 	recent  cached // the head of a ring: next is the last used one, prev the one that leaves first
 	hits    uint64
 	misses  uint64
+	once    []uint32 // checksums of keys: see again
 }
 
 // cached is an entry, and its place in the ring of all. It is in the ring as long as in the map.
@@ -86,21 +88,38 @@ func (c *Cache) prepare(sel *Select, opt Options, keep func([]byte, any)) (*Prep
 	return p, err
 }
 
-// seen is kept for what was asked once.
-type seen struct{}
-
 // KeepAgain is Keep for what may never be asked again, a text with its values: it is kept from the
-// second time on, and until then Get returns nothing of use. Why: plans that are asked once were
-// most of what the garbage collector had to look at.
+// second time on. Why: plans that are asked once were most of what the garbage collector had to
+// look at.
 func (c *Cache) KeepAgain(key []byte, prepared any) {
-	c.mu.Lock()
-	_, again := c.entries[string(key)]
-	c.mu.Unlock()
-	if !again {
-		prepared = seen{}
+	if c.again(key) {
+		c.Keep(key, prepared)
 	}
-	c.Keep(key, prepared)
 }
+
+// again reports whether a key was asked for before, as far as that is remembered. It counts a miss
+// if it was not.
+func (c *Cache) again(key []byte) bool {
+	sum := crc32.Checksum(key, castagnoli)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.once == nil {
+		c.once = make([]uint32, max(1, min(sumsOfKey*c.most, maxSums)))
+	}
+	at := &c.once[sum%uint32(len(c.once))]
+	if *at == sum {
+		return true
+	}
+	*at = sum
+	c.misses++
+	return false
+}
+
+// For each key that a cache keeps it remembers so many that were asked for once.
+const (
+	sumsOfKey = 4
+	maxSums   = 1 << 13
+)
 
 // literalsMatter is kept for a query with parameters for the values in its text if its plan depends
 // on the values, or if it has no plan.
@@ -119,10 +138,12 @@ func (c *Cache) PrepareLiterals(sel *Select, opt Options) (p *Prepared, values [
 	s := logical.MarkedKeyOf(keyOfLiterals, same, opt.Stats)
 	defer s.Release()
 	known := c.Get(s.Bytes())
-	switch known {
-	case nil:
-		c.Keep(s.Bytes(), seen{})
-	case seen{}:
+	again := known == nil && c.again(s.Bytes())
+	if known == nil && !again { // nor is it kept with its values
+		p, err = Prepare(sel, opt)
+		return p, nil, err
+	}
+	if again {
 		if p, err = Prepare(same, opt); err == nil && p.q.scope.params == len(values) {
 			known = p
 		} else {

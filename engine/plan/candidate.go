@@ -259,12 +259,7 @@ func (p *path) shallow(e *estimate.Estimator) *path {
 // tested returns the columns that the relation's own terms are about.
 func (r *relation) tested() (s schema.ColumnSet) {
 	for _, t := range r.pred {
-		expr.Walk(t, func(x expr.Expr) bool {
-			if c, ok := x.(expr.Column); ok && c.Source == r.source && c.Ordinal >= 0 {
-				s.Add(c.Ordinal)
-			}
-			return true
-		})
+		s.Union(r.columnsOf(t))
 	}
 	return s
 }

@@ -118,12 +118,12 @@ const maxBranches = 16
 func (q *query) keysOnly(r *relation, e *estimate.Estimator, indexes []*schema.Index,
 	terms []expr.Expr) Node {
 	var best *path
-	var tested need
+	var tested schema.ColumnSet
 	for _, t := range terms {
-		addColumns(&tested, t, r.source)
+		tested.Union(r.columnsOf(t))
 	}
 	for _, x := range indexes {
-		if x != nil && !slices.Contains(tested.ordinals, x.Columns[0].Ordinal) {
+		if x != nil && !tested.Has(x.Columns[0].Ordinal) {
 			continue // the scan of its key would not be bounded
 		}
 		branch := *r
@@ -151,9 +151,7 @@ func (q *query) keysOnly(r *relation, e *estimate.Estimator, indexes []*schema.I
 // that a partial index stands for.
 func decidable(r *relation, x *schema.Index, terms []expr.Expr) (out []expr.Expr) {
 	for _, t := range terms {
-		var used need
-		addColumns(&used, t, r.source)
-		if x == nil || columnsWithin(used, x.Covers()) {
+		if x == nil || r.columnsOf(t).Within(x.Covers()) {
 			out = append(out, t)
 		}
 	}

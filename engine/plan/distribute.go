@@ -13,8 +13,10 @@ import (
 // on one relation to that, and the rest stays for the joins.
 func (q *query) distribute() (gates []expr.Expr) {
 	q.leftToInner()
-	q.where = append(q.where, q.propagated()...)
+	derived := q.propagated()
+	q.where = append(q.where, derived...)
 	q.propagateOn()
+	normal := len(derived) == 0 && len(q.rels) == 1 && !q.narrowed
 	joins := q.where[:0:0]
 	for _, t := range q.where {
 		set := sourcesOf(t)
@@ -40,8 +42,12 @@ func (q *query) distribute() (gates []expr.Expr) {
 			}
 		}
 		r.on = on
-		if pred := conjunct.Join(r.pred); pred != nil {
-			r.pred = conjunct.Split(nil, q.normalise(pred))
+		switch {
+		case len(r.pred) == 0:
+		case normal:
+			r.pred = conjunct.Split(nil, spans.Conjunction(r.pred))
+		default:
+			r.pred = conjunct.Split(nil, q.normalise(conjunct.Join(r.pred)))
 		}
 	}
 	q.collectNeeds()

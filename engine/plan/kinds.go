@@ -42,6 +42,9 @@ func kindOf(q *query, e expr.Expr) expr.Kind {
 			}
 			return expr.KindNull
 		}
+		if c := r.tableColumn(e.Ordinal); c != nil {
+			return numbersAsInt(c.Kind())
+		}
 		c, _ := r.columnOf(e.Ordinal)
 		return kindOfColumn(c)
 	case expr.Arith:

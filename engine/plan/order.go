@@ -16,10 +16,6 @@ type want struct {
 	group []int // ordinals of one relation
 }
 
-func columnsWithin(n need, s schema.ColumnSet) bool {
-	return schema.Columns(n.ordinals...).Within(s)
-}
-
 // maxConstants bounds the columns of a subquery that are looked at: a table has no more.
 const maxConstants = 256
 

@@ -248,6 +248,9 @@ func (q *query) checkShape() error {
 			semi |= 1 << r.source
 		}
 	}
+	if semi == 0 {
+		return nil
+	}
 	for _, e := range q.visible() {
 		if sourcesOf(e)&semi != 0 {
 			return queryError(q.position(e), "%s: a semi or anti join returns no columns", e)

@@ -114,16 +114,17 @@ func prepare(sel *Select, opt Options) (*Prepared, error) {
 // resolveRewritten makes a query of a Select with its queries of FROM merged. Errors are those of
 // the Select as it is: it knows where expressions stand in a text.
 func resolveRewritten(sel *Select, opt Options) (*query, error) {
+	facts := logical.FactsOf(sel)
 	attempt := func(sel *Select) (*query, error) {
 		copied := *sel
-		return resolve(&copied, nil, nil, &scope{opt: opt, params: logical.Params(sel),
-			listed: map[int]bool{}, kinds: map[int]expr.Kind{}})
+		return resolve(&copied, nil, nil, &scope{opt: opt, params: facts.Params,
+			nested: facts.Nested, listed: map[int]bool{}, kinds: map[int]expr.Kind{}})
 	}
-	full, ok := logical.IsolateFullJoins(sel)
+	full, ok := logical.IsolateFullJoins(sel, facts)
 	if !ok {
 		return nil, &UnsupportedError{0, "FULL JOIN of more than two tables by names of columns"}
 	}
-	last := logical.Merged(full)
+	last := logical.Merged(full, facts)
 	q, err := attempt(last)
 	if err == nil || last == sel {
 		return q, err
@@ -277,6 +278,9 @@ func (p *Prepared) bind(vector []expr.Value, after []byte, pending bool) (*Plan,
 	b := &binder{opt: &p.q.scope.opt, params: vector, values: p.q.scope.params,
 		pending: pending, builder: builder, order: p.q.total}
 	b.lists, b.arguments = len(p.q.scope.listed) > 0, p.q.scope.arguments
+	for at := range p.q.scope.listed {
+		b.listed = b.listed || at < b.values
+	}
 	if after != nil {
 		if !p.q.page {
 			return nil, fmt.Errorf("%w: the query has no pages", ErrCursor)

@@ -9,6 +9,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/plan/spans"
+	"github.com/kstonedb/kstone/engine/schema"
 )
 
 // bucketColumns is how many first columns decide where an entry or row lies.
@@ -126,7 +127,7 @@ func (p *path) reading(e *estimate.Estimator, c *Costs, read, seeks float64) (
 	}
 	streams, startup := 1.0, 0.0
 	if !p.covering {
-		terms := p.entryTerms(p.pred)
+		terms := p.entryTermsBy(p.pred, p.rel.columnsOf)
 		fetched := min(read, e.Entries(p.index)*e.Selectivity(terms))
 		p.reads += fetched
 		cost += c.Fetch*fetched + c.Trips(fetched, c.Batch)
@@ -261,11 +262,17 @@ func begins(terms []expr.Expr, ordinal int, reverse bool) bool {
 }
 
 // entryTerms returns those of the terms that are decided before the row is fetched.
-func (p *path) entryTerms(all []expr.Expr) (terms []expr.Expr) {
+func (p *path) entryTerms(all []expr.Expr) []expr.Expr {
+	return p.entryTermsBy(all, func(t expr.Expr) schema.ColumnSet {
+		return columnsIn(t, p.rel.source)
+	})
+}
+
+// entryTermsBy is entryTerms with what is known of the columns of terms.
+func (p *path) entryTermsBy(all []expr.Expr, columns func(expr.Expr) schema.ColumnSet) (
+	terms []expr.Expr) {
 	for _, t := range all {
-		var used need
-		addColumns(&used, t, p.rel.source)
-		if columnsWithin(used, p.entry) {
+		if columns(t).Within(p.entry) {
 			terms = append(terms, t)
 		}
 	}

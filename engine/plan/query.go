@@ -44,6 +44,7 @@ type query struct {
 	grouped    bool
 	facts      []joinFacts // by relation, while joins are chosen
 	qualified  bool        // columns are shown with their tables
+	narrowed   bool        // see narrow
 }
 
 // scope numbers what a query and its subqueries share.
@@ -52,6 +53,8 @@ type scope struct {
 	params int          // parameters of the caller
 	values int          // subqueries that become parameters, after those
 	listed map[int]bool // parameters that may be lists
+	nested bool         // there are subqueries in expressions
+	lists  bool         // there is an IN or a subquery
 	semis  int          // terms that could be semi joins: see query.listed
 	// arguments are the parameters that are columns of queries around.
 	arguments map[int]bool
@@ -76,13 +79,20 @@ type relation struct {
 	need need
 	// parts are what the paths of the relation, and of its copies, have in common.
 	parts *pathParts
+	found foundRows
 }
 
-// pathParts are the keys of the indexes of a table, and what is read of rows. They are not changed.
+// pathParts are the keys of the indexes of a table, what is read of rows, and the columns of terms.
 type pathParts struct {
 	keys    []indexKey
 	layouts []needLayout
-	found   foundRows
+	terms   []termColumns
+}
+
+// termColumns are the columns of a term.
+type termColumns struct {
+	term    expr.Expr
+	columns schema.ColumnSet
 }
 
 // foundRows is how many rows are expected to satisfy the last terms that were asked for.
@@ -93,10 +103,7 @@ type foundRows struct {
 
 // foundBy estimates how many rows of a relation satisfy its terms: all of its paths ask for that.
 func (r *relation) foundBy(e *estimate.Estimator) float64 {
-	if r.parts == nil {
-		r.parts = new(pathParts)
-	}
-	f := &r.parts.found
+	f := &r.found
 	if n := len(r.pred); n != len(f.terms) || n == 0 || &r.pred[0] != &f.terms[0] {
 		*f = foundRows{r.pred, estimate.Clamp(e.Rows() * e.Selectivity(r.pred))}
 	}
@@ -213,6 +220,15 @@ func (r *relation) columnOf(ordinal int) (schema.Column, bool) {
 	return schema.Column{}, false
 }
 
+// tableColumn returns a column of a relation that is a table, nil if there is none.
+func (r *relation) tableColumn(ordinal int) *schema.Column {
+	if r.table == nil || ordinal < 0 || ordinal >= len(r.table.Columns) ||
+		r.table.Columns[ordinal].Dropped {
+		return nil
+	}
+	return &r.table.Columns[ordinal]
+}
+
 // nameOf returns the name of a column.
 func (r *relation) nameOf(ordinal int) string {
 	if r.table == nil {
@@ -262,8 +278,13 @@ func (s *subquery) plan() error {
 // column returns the expression for a column of a relation.
 func (q *query) column(source, ordinal int) expr.Column {
 	r := q.rels[source]
-	c, _ := r.columnOf(ordinal)
-	out := expr.Column{Source: source, Ordinal: ordinal, Name: c.Name, Collation: c.Collation}
+	out := expr.Column{Source: source, Ordinal: ordinal}
+	if c := r.tableColumn(ordinal); c != nil {
+		out.Name, out.Collation = c.Name, c.Collation
+	} else {
+		c, _ := r.columnOf(ordinal)
+		out.Name, out.Collation = c.Name, c.Collation
+	}
 	if q.qualified {
 		out.Table = r.name
 	}

@@ -69,9 +69,7 @@ func (p *path) part(from int) estimate.Part {
 // restricts says whether some term is about a column.
 func restricts(terms []expr.Expr, source, ordinal int) bool {
 	for _, t := range terms {
-		var used need
-		addColumns(&used, t, source)
-		if slices.Contains(used.ordinals, ordinal) {
+		if s := columnsIn(t, source); s.Has(ordinal) {
 			return true
 		}
 	}

@@ -223,6 +223,9 @@ func (q *query) nullable(e expr.Expr) bool {
 
 // asParams replaces the subqueries that are left in an expression by parameters, or applies them.
 func (q *query) asParams(e expr.Expr) (expr.Expr, error) {
+	if !q.scope.lists {
+		return e, nil
+	}
 	e, err := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
 		if in, ok := x.(expr.In); ok && len(in.List) == 1 {
 			return q.rowIn(in)
@@ -403,19 +406,27 @@ func likeParam(e expr.Expr) expr.Expr {
 			return x
 		}
 	case expr.IsDistinct:
-		x.L, x.R = raised(x.L, x.R), raised(x.R, x.L)
-		return x
-	case expr.Between:
-		x.X = raised(raised(x.X, x.Lo), x.Hi)
-		return x
-	case expr.BeginsWith:
-		x.X = raised(x.X, x.Prefix)
-		return x
-	case expr.In:
-		for _, item := range x.List {
-			x.X = raised(x.X, item)
+		if raises(x.L) || raises(x.R) {
+			x.L, x.R = raised(x.L, x.R), raised(x.R, x.L)
+			return x
 		}
-		return x
+	case expr.Between:
+		if raises(x.Lo) || raises(x.Hi) {
+			x.X = raised(raised(x.X, x.Lo), x.Hi)
+			return x
+		}
+	case expr.BeginsWith:
+		if raises(x.Prefix) {
+			x.X = raised(x.X, x.Prefix)
+			return x
+		}
+	case expr.In:
+		if slices.ContainsFunc(x.List, raises) {
+			for _, item := range x.List {
+				x.X = raised(x.X, item)
+			}
+			return x
+		}
 	}
 	return e
 }

@@ -138,7 +138,7 @@ func (q *query) narrow() {
 			column, with, ok := restriction(w)
 			if ok && plain(column) == plain(f.x) &&
 				!hasResolved([]expr.Expr{w}, q.scope.params) {
-				inner.where = append(inner.where, with(own))
+				inner.where, inner.narrowed = append(inner.where, with(own)), true
 			}
 		}
 	}

@@ -63,8 +63,8 @@ func IsNull(e expr.Expr) bool {
 
 // truth returns an expression that is true exactly where e is true or, without want, where
 // e is false.
-func (n *normaliser) truth(e expr.Expr, want bool) expr.Expr {
-	switch e := e.(type) {
+func (n *normaliser) truth(was expr.Expr, want bool) expr.Expr {
+	switch e := was.(type) {
 	case expr.Not:
 		return n.truth(e.X, !want)
 	case expr.And:
@@ -72,6 +72,9 @@ func (n *normaliser) truth(e expr.Expr, want bool) expr.Expr {
 	case expr.Or:
 		return n.terms(e.Terms, !want, want)
 	case expr.Cmp:
+		if want && n.isNormal(e) {
+			return was
+		}
 		return n.comparison(e, want)
 	case expr.Between:
 		return n.between(e, want)
@@ -98,7 +101,7 @@ func (n *normaliser) truth(e expr.Expr, want bool) expr.Expr {
 	case expr.Column:
 		return expr.Cmp{Op: expr.Eq, L: e, R: expr.Const{Value: expr.Bool(want)}}
 	}
-	return n.opaque(n.operand(e), want)
+	return n.opaque(n.operand(was), want)
 }
 
 // opaque is for conditions that have no form of their own for the opposite.
@@ -169,6 +172,8 @@ func IsConstant(e expr.Expr) bool {
 	switch e.(type) {
 	case expr.Const, expr.Param:
 		return true
+	case expr.Column, expr.Slot:
+		return false
 	}
 	ok := true
 	expr.Walk(e, func(e expr.Expr) bool {
@@ -190,9 +195,15 @@ func (n *normaliser) terms(terms []expr.Expr, and, want bool) expr.Expr {
 	return junction(out, and)
 }
 
-// junction returns the AND or OR of normalised terms, which it does not change.
+// Conjunction is Normalise of the AND of normalised terms, which it does not change.
+func Conjunction(terms []expr.Expr) expr.Expr { return junction(slices.Clone(terms), true) }
+
+// junction returns the AND or OR of normalised terms, whose slice it uses.
 func junction(terms []expr.Expr, and bool) expr.Expr {
-	flat, decided := flatten(make([]expr.Expr, 0, len(terms)), terms, and)
+	flat, decided := terms, false
+	if slices.ContainsFunc(terms, dissolves(and)) {
+		flat, decided = flatten(make([]expr.Expr, 0, len(terms)+4), terms, and)
+	}
 	switch {
 	case decided && and:
 		return False
@@ -213,6 +224,22 @@ func junction(terms []expr.Expr, and bool) expr.Expr {
 		return expr.And{Terms: flat}
 	}
 	return expr.Or{Terms: flat}
+}
+
+// dissolves returns whether a term leaves an AND, or an OR, as itself: it is a constant, or of the
+// same kind.
+func dissolves(and bool) func(expr.Expr) bool {
+	return func(term expr.Expr) bool {
+		switch term.(type) {
+		case expr.Const:
+			return true
+		case expr.And:
+			return and
+		case expr.Or:
+			return !and
+		}
+		return false
+	}
 }
 
 // flatten appends terms, those of the same kind inside them included. decided reports that
@@ -266,48 +293,78 @@ func dropEqual(terms []expr.Expr) []expr.Expr {
 // mergeLists joins x = 1 OR x IN (2, 3) to x IN (1, 2, 3), and x <> 1 AND x NOT IN (2, 3)
 // likewise, in place.
 func mergeLists(terms []expr.Expr, and bool) []expr.Expr {
-	first := make(map[expr.Column]int) // where the list of a column stands
-	more := make(map[expr.Column][]expr.Expr)
+	var room [8]columnList
+	lists, first := room[:0], map[expr.Column]int(nil)
+	if len(terms) > fewTerms {
+		first = make(map[expr.Column]int)
+	}
+	find := func(c expr.Column) int {
+		if first != nil {
+			if at, ok := first[c]; ok {
+				return at
+			}
+			return -1
+		}
+		return slices.IndexFunc(lists, func(l columnList) bool { return l.column == c })
+	}
 	kept := terms[:0]
 	for _, term := range terms {
-		c, items, ok := listOf(term, and)
-		at, seen := first[c]
-		switch {
-		case ok && seen:
-			if more[c] == nil {
-				_, own, _ := listOf(kept[at], and)
-				more[c] = slices.Clone(own)
+		c, ok := isList(term, and)
+		if at := -1; ok {
+			if at = find(c); at >= 0 {
+				l := &lists[at]
+				if l.items == nil {
+					l.items = appendItems(nil, kept[l.at])
+				}
+				l.items = appendItems(l.items, term)
+				continue
 			}
-			more[c] = append(more[c], items...)
-			continue
-		case ok:
-			first[c] = len(kept)
+			if first != nil {
+				first[c] = len(lists)
+			}
+			lists = append(lists, columnList{column: c, at: len(kept)})
 		}
 		kept = append(kept, term)
 	}
-	for c, items := range more {
-		kept[first[c]] = list(c, items, and)
+	for _, l := range lists {
+		if l.items != nil {
+			kept[l.at] = list(l.column, l.items, and)
+		}
 	}
 	return kept
 }
 
-// listOf takes x = 1 and x IN (…), or with not their opposites, apart.
-func listOf(e expr.Expr, not bool) (c expr.Column, items []expr.Expr, ok bool) {
+// columnList collects the lists of a column. The first one stands at a place of the terms.
+type columnList struct {
+	column expr.Column
+	at     int
+	items  []expr.Expr // of all of them, if there are others
+}
+
+// isList reports whether e is x = 1 or x IN (…), or with not their opposites.
+func isList(e expr.Expr, not bool) (c expr.Column, ok bool) {
 	switch e := e.(type) {
 	case expr.Cmp:
 		c, ok = e.L.(expr.Column)
-		if (e.Op == expr.Ne) != not || (e.Op != expr.Eq && e.Op != expr.Ne) || !IsConstant(e.R) {
-			ok = false
-		}
-		return c, []expr.Expr{e.R}, ok
+		equal := e.Op == expr.Eq && !not || e.Op == expr.Ne && not
+		return c, ok && equal && IsConstant(e.R)
 	case expr.In:
 		c, ok = e.X.(expr.Column)
-		for _, item := range e.List {
-			ok = ok && IsConstant(item)
-		}
-		return c, e.List, ok && e.Not == not
+		return c, ok && e.Not == not && !slices.ContainsFunc(e.List,
+			func(item expr.Expr) bool { return !IsConstant(item) })
 	}
-	return c, nil, false
+	return c, false
+}
+
+// appendItems appends what a column is compared with by what isList has found.
+func appendItems(dst []expr.Expr, e expr.Expr) []expr.Expr {
+	switch e := e.(type) {
+	case expr.Cmp:
+		return append(dst, e.R)
+	case expr.In:
+		return append(dst, e.List...)
+	}
+	return dst
 }
 
 // list returns x IN (items), or NOT IN, with the constants sorted and without repetition

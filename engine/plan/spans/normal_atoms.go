@@ -17,6 +17,24 @@ func (n *normaliser) comparison(e expr.Cmp, want bool) expr.Expr {
 	return n.compare(e.Op, n.operand(e.L), n.operand(e.R))
 }
 
+// isNormal reports whether a comparison is that of a column with a value of it.
+func (n *normaliser) isNormal(e expr.Cmp) bool {
+	column, isColumn := e.L.(expr.Column)
+	c, isConst := e.R.(expr.Const)
+	if !isColumn || !isConst || c.IsNull() {
+		return false
+	}
+	if n.columns == nil {
+		return true
+	}
+	f, ok := n.columns(column.Source, column.Ordinal)
+	if !ok {
+		return true
+	}
+	floor, p := Place(&f, c.Value)
+	return p == foreign || p == Exact && floor == c.Value
+}
+
 // compare returns l op r for operands that are normal already.
 func (n *normaliser) compare(op expr.Op, l, r expr.Expr) expr.Expr {
 	if IsNull(l) || IsNull(r) {
@@ -57,18 +75,18 @@ func (n *normaliser) convert(e expr.Cmp) expr.Expr {
 		if floor == c.Value {
 			return e
 		}
-		return expr.Cmp{Op: e.Op, L: column, R: expr.Const{Value: floor}}
+		return expr.Cmp{Op: e.Op, L: e.L, R: expr.Const{Value: floor}}
 	case Between:
 		switch e.Op {
 		case expr.Lt, expr.Le:
-			return expr.Cmp{Op: expr.Le, L: column, R: expr.Const{Value: floor}}
+			return expr.Cmp{Op: expr.Le, L: e.L, R: expr.Const{Value: floor}}
 		case expr.Gt, expr.Ge:
-			return expr.Cmp{Op: expr.Gt, L: column, R: expr.Const{Value: floor}}
+			return expr.Cmp{Op: expr.Gt, L: e.L, R: expr.Const{Value: floor}}
 		}
 	case below, above:
 		if e.Op != expr.Eq && e.Op != expr.Ne {
 			if atLeast == (p == below) {
-				return n.isNull(expr.IsNull{X: column}, false)
+				return n.isNull(expr.IsNull{X: e.L}, false)
 			}
 			return False
 		}
@@ -76,7 +94,7 @@ func (n *normaliser) convert(e expr.Cmp) expr.Expr {
 		return e
 	}
 	if e.Op == expr.Ne {
-		return n.isNull(expr.IsNull{X: column}, false)
+		return n.isNull(expr.IsNull{X: e.L}, false)
 	}
 	return False
 }

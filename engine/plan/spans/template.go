@@ -1,6 +1,7 @@
 package spans
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -9,12 +10,13 @@ import (
 // Template is a predicate that is ready to be turned into spans, again and again and
 // with other parameters. It is immutable and may be used concurrently.
 type Template struct {
-	key   Key
-	nodes []node
-	kids  []int32
-	atoms []atom
-	exprs []expr.Expr // exprs[n] is what nodes[n] was made from
-	root  int32
+	key      Key
+	nodes    []node
+	kids     []int32
+	atoms    []atom
+	operands []Operand   // of all atoms
+	exprs    []expr.Expr // exprs[n] is what nodes[n] was made from
+	root     int32
 	// incomplete says that rows without entries may satisfy the predicate.
 	incomplete bool
 
@@ -98,8 +100,10 @@ func OperandOf(e expr.Expr) Operand {
 // Compile prepares a normalised predicate for a key. A nil predicate is true.
 func Compile(key Key, pred expr.Expr) *Template {
 	t := &Template{key: key}
-	n := 2 + terms(pred)
-	t.nodes, t.exprs = make([]node, 0, n), make([]expr.Expr, 0, n)
+	nodes, kids, atoms := t.size(pred)
+	t.nodes, t.exprs = make([]node, 0, 2+nodes), make([]expr.Expr, 0, 2+nodes)
+	t.kids, t.atoms = make([]int32, 0, kids), make([]atom, 0, atoms)
+	t.operands = make([]Operand, 0, atoms)
 	t.add(node{kind: nodeFalse}, False)
 	t.add(node{kind: nodeTrue}, True)
 	t.root = trueNode
@@ -114,22 +118,42 @@ func Compile(key Key, pred expr.Expr) *Template {
 	return t
 }
 
-// terms returns how many nodes a predicate takes.
-func terms(e expr.Expr) int {
+// size estimates what a predicate takes.
+func (t *Template) size(e expr.Expr) (nodes, kids, atoms int) {
 	var inner []expr.Expr
-	switch e := e.(type) {
+	switch x := e.(type) {
 	case nil:
-		return 0
+		return 0, 0, 0
 	case expr.And:
-		inner = e.Terms
+		inner = x.Terms
 	case expr.Or:
-		inner = e.Terms
+		inner = x.Terms
+	case expr.Cmp:
+		return 1, 0, t.sizeOf(x.L)
+	case expr.In:
+		return 1, 0, t.sizeOf(x.X)
+	case expr.IsNull:
+		return 1, 0, t.sizeOf(x.X)
+	default:
+		return 1, 0, 0
 	}
-	n := 1
-	for _, t := range inner {
-		n += terms(t)
+	nodes, kids = 1, len(inner)
+	for _, term := range inner {
+		n, k, a := t.size(term)
+		nodes, kids, atoms = nodes+n, kids+k, atoms+a
 	}
-	return n
+	if atoms == 0 {
+		return 1, 0, 0
+	}
+	return nodes, kids, atoms
+}
+
+// sizeOf returns 1 for a column of the key.
+func (t *Template) sizeOf(e expr.Expr) int {
+	if c, ok := e.(expr.Column); ok && slices.Contains(t.key.Ordinals, c.Ordinal) {
+		return 1
+	}
+	return 0
 }
 
 // Incomplete reports whether the spans must not be used: rows that have no entry, because
@@ -174,11 +198,16 @@ func (t *Template) compile(e expr.Expr) int32 {
 func (t *Template) compileTerms(kind nodeKind, e expr.Expr, terms []expr.Expr) int32 {
 	var room [8]int32
 	kids := room[:0]
-	mask := uint64(0)
+	mask, opaque, start := uint64(0), true, len(t.nodes)
 	for _, term := range terms {
 		kid := t.compile(term)
 		kids = append(kids, kid)
 		mask |= t.nodes[kid].mask
+		opaque = opaque && t.nodes[kid].kind == nodeOpaque
+	}
+	if opaque { // so is all of it
+		t.nodes, t.exprs = t.nodes[:start], t.exprs[:start]
+		return t.add(node{kind: nodeOpaque}, e)
 	}
 	first := int32(len(t.kids))
 	t.kids = append(t.kids, kids...)
@@ -214,12 +243,13 @@ func (t *Template) without(n int32, c int) bool {
 
 // atomOf recognises a condition on one column of the key.
 func (t *Template) atomOf(e expr.Expr) (a atom, ok bool) {
-	var operands []expr.Expr
+	var one [1]expr.Expr
+	operands := one[:]
 	switch e := e.(type) {
 	case expr.Cmp:
 		a.op = [...]atomOp{expr.Eq: atomEq, expr.Ne: atomNe, expr.Lt: atomLt, expr.Le: atomLe,
 			expr.Gt: atomGt, expr.Ge: atomGe}[e.Op]
-		operands = []expr.Expr{e.R}
+		one[0] = e.R
 		a.col, ok = t.column(e.L, false)
 	case expr.In:
 		if e.Not {
@@ -228,23 +258,23 @@ func (t *Template) atomOf(e expr.Expr) (a atom, ok bool) {
 		operands = e.List
 		a.col, ok = t.column(e.X, false)
 	case expr.BeginsWith:
-		a.op, operands = atomBegins, []expr.Expr{e.Prefix}
+		a.op, one[0] = atomBegins, e.Prefix
 		a.col, ok = t.column(e.X, false)
 	case expr.Not:
 		x, isBegins := e.X.(expr.BeginsWith)
 		if !isBegins {
 			return a, false
 		}
-		a.op, operands = atomNotBegins, []expr.Expr{x.Prefix}
+		a.op, one[0] = atomNotBegins, x.Prefix
 		a.col, ok = t.column(x.X, false)
 	case expr.IsNull:
-		a.op = atomNull
+		a.op, operands = atomNull, nil
 		if e.Not {
 			a.op = atomNotNull
 		}
 		a.col, ok = t.column(e.X, false)
 	case expr.Contains:
-		a.op, operands = atomEq, []expr.Expr{e.Item}
+		a.op, one[0] = atomEq, e.Item
 		a.col, ok = t.column(e.X, true)
 	default:
 		return a, false
@@ -252,13 +282,14 @@ func (t *Template) atomOf(e expr.Expr) (a atom, ok bool) {
 	if !ok {
 		return a, false
 	}
-	a.operands = make([]Operand, len(operands))
-	for i, operand := range operands {
+	first := len(t.operands)
+	for _, operand := range operands {
 		if !IsConstant(operand) {
 			return a, false
 		}
-		a.operands[i] = OperandOf(operand)
+		t.operands = append(t.operands, OperandOf(operand))
 	}
+	a.operands = slices.Clip(t.operands[first:])
 	return a, true
 }
 

@@ -16,31 +16,11 @@ import (
 
 // Merged returns a query with the queries of FROM merged into it as far as possible. It is the
 // query itself if there are none.
-func Merged(sel *Select) *Select {
-	derived, known := false, true
-	noTable := func(s Source) bool { return s.Table == nil }
-	sel.Walk(func(q *Select) {
-		derived = derived || slices.ContainsFunc(q.From, noTable)
-		known = known && q.resolved()
-	})
-	if !derived || !known {
+func Merged(sel *Select, f Facts) *Select {
+	if !f.derived || f.unresolved {
 		return sel
 	}
 	return sel.mergeAll()
-}
-
-// resolved reports whether no column has to be found by its name.
-func (sel *Select) resolved() bool {
-	known := sel.Columns != nil || len(sel.GroupBy)+len(sel.Aggregates) > 0
-	Places(sel, func(e *expr.Expr) {
-		expr.Walk(*e, func(x expr.Expr) bool {
-			if c, ok := x.(expr.Column); ok && c.Source == Unresolved {
-				known = false
-			}
-			return known
-		})
-	})
-	return known
 }
 
 func (sel *Select) mergeAll() *Select {
@@ -273,16 +253,11 @@ func moveIn(e expr.Expr, steps int) expr.Expr {
 // IsolateFullJoins returns a query in which a FULL JOIN stands alone: it joins two sources of a
 // query that has no others. What is joined before it, and it itself where more is joined after,
 // become queries of FROM. Without an answer, ok is false: columns are not resolved.
-func IsolateFullJoins(sel *Select) (out *Select, ok bool) {
-	found, known := false, true
-	sel.Walk(func(q *Select) {
-		found = found || HasFullJoin(q) && len(q.From) > 2
-		known = known && q.resolved()
-	})
+func IsolateFullJoins(sel *Select, f Facts) (out *Select, ok bool) {
 	switch {
-	case !found:
+	case !f.fullJoin:
 		return sel, true
-	case !known:
+	case f.unresolved:
 		return nil, false
 	}
 	return sel.isolate(), true

@@ -83,8 +83,7 @@ func (s *Shape) expr(e expr.Expr) {
 	s.text(nameOf(e))
 	switch e := e.(type) {
 	case expr.Const:
-		s.int(int(e.Kind()))
-		s.text(e.Value.String())
+		s.b = expr.AppendValue(s.b, e.Value)
 	case expr.Param:
 		s.int(e.Index)
 	case expr.Column:
@@ -159,6 +158,14 @@ func nameOf(e expr.Expr) string {
 		return "Or"
 	case expr.IsNull:
 		return "IsNull"
+	case expr.In:
+		return "In"
+	case expr.Not:
+		return "Not"
+	case expr.Between:
+		return "Between"
+	case expr.Arith:
+		return "Arith"
 	}
 	return fmt.Sprintf("%T", e)[len("expr."):]
 }

@@ -150,17 +150,45 @@ func (sel *Select) mapQueries(f func(*Select) *Select) *Select {
 	return out
 }
 
-// Params returns the number of parameters of a query and its subqueries.
-func Params(sel *Select) (n int) {
-	sel.Walk(func(q *Select) {
-		Places(q, func(e *expr.Expr) {
-			expr.Walk(*e, func(x expr.Expr) bool {
-				if p, ok := x.(expr.Param); ok {
-					n = max(n, p.Index+1)
-				}
-				return true
-			})
-		})
-	})
-	return n
+// Facts are what the expressions of a query and its subqueries say about it.
+type Facts struct {
+	Params     int  // how many parameters there are
+	Nested     bool // there are subqueries in expressions
+	derived    bool // a source is a query
+	unresolved bool // a column has to be found by its name
+	fullJoin   bool // a FULL JOIN is among more than two sources
+}
+
+// FactsOf looks at all expressions once.
+func FactsOf(sel *Select) (f Facts) {
+	sel.addFacts(&f)
+	return f
+}
+
+func (sel *Select) addFacts(f *Facts) {
+	for i := range sel.From {
+		f.derived = f.derived || sel.From[i].Table == nil
+		for _, inner := range sel.From[i].Queries {
+			inner.addFacts(f)
+		}
+	}
+	f.fullJoin = f.fullJoin || HasFullJoin(sel) && len(sel.From) > 2
+	if sel.Columns == nil && len(sel.GroupBy)+len(sel.Aggregates) == 0 {
+		f.unresolved = true
+	}
+	visit := func(x expr.Expr) bool {
+		switch x := x.(type) {
+		case expr.Column:
+			f.unresolved = f.unresolved || x.Source == Unresolved
+		case expr.Param:
+			f.Params = max(f.Params, x.Index+1)
+		case expr.Subquery:
+			f.Nested = true
+			if inner, ok := x.Query.(*Select); ok && inner != nil {
+				inner.addFacts(f)
+			}
+		}
+		return true
+	}
+	Places(sel, func(e *expr.Expr) { expr.Walk(*e, visit) })
 }
