@@ -27,6 +27,10 @@ type binder struct {
 	virtual map[*plan.Select]*schema.Table
 	with    []boundWith // the queries with names that can be used here
 	asOf    syntax.Expr // the moment of the statement, which the tables are of; or nil
+	scopes  []*scope    // the queries, in their order
+	// again, if not nil, binds the same another time, as far as that goes, with marks, which this
+	// one has not. Why: they are for errors alone.
+	again func() *binder
 }
 
 // bound runs a step of a binder and returns the error it fails with.
@@ -83,11 +87,13 @@ type scope struct {
 	outer *scope
 	// depth is how many queries are around that have this one in an expression.
 	depth   int
+	number  int // among the scopes of the binder
 	ast     *syntax.Select
 	sel     *plan.Select
 	parts   []part
 	outputs []boundOutput
 	marks   []mark
+	refs    []expr.Expr // see refTo
 	merged  merged
 	// aggregates says whether they may stand where an expression is bound now; where names
 	// that place.
@@ -130,7 +136,7 @@ func (b *binder) selectAt(s *syntax.Select, outer *scope, depth int) *scope {
 	defer func() { b.with = before }()
 	sc := &scope{b: b, outer: outer, depth: depth, ast: s,
 		sel: &plan.Select{Distinct: s.Distinct}}
-	sc.sel.Position = sc.position
+	sc.begin()
 	if s.Set != nil {
 		sc.bindSet(s.Set)
 		sc.bindOrder(s)
@@ -150,6 +156,12 @@ func (b *binder) selectAt(s *syntax.Select, outer *scope, depth int) *scope {
 	}
 	sc.bindOrder(s)
 	return sc
+}
+
+// begin lets the planner ask where expressions of the query stand.
+func (sc *scope) begin() {
+	sc.sel.Position = sc.position
+	sc.number, sc.b.scopes = len(sc.b.scopes), append(sc.b.scopes, sc)
 }
 
 // bindOrder binds what follows the rows of a query, and sets its columns.
@@ -372,7 +384,10 @@ func (sc *scope) count(where string, e syntax.Expr) expr.Expr {
 
 // mark remembers where a bound expression stands, for errors of the planner.
 func (sc *scope) mark(e expr.Expr, pos int) expr.Expr {
-	if sc.marks == nil {
+	switch {
+	case sc.b.again != nil:
+		return e
+	case sc.marks == nil:
 		sc.marks = make([]mark, 0, 8+len(sc.b.text)/12)
 	}
 	sc.marks = append(sc.marks, mark{e, pos})
@@ -388,6 +403,11 @@ func (sc *scope) position(e expr.Expr) int {
 		return 0
 	case e == nil:
 		return sc.ast.Pos + 1
+	case sc.b.again != nil:
+		if b := sc.b.again(); sc.number < len(b.scopes) {
+			return b.scopes[sc.number].position(e)
+		}
+		return 0
 	}
 	want := anonymous(e)
 	for _, m := range sc.marks {

@@ -144,8 +144,11 @@ func (sc *scope) writtenDates(list []expr.Expr) {
 // difference binds the difference of two times, nil for that of other values: between dates it is
 // a number of days.
 func (sc *scope) difference(e *syntax.Binary, l, r expr.Expr) expr.Expr {
+	if e.Op != "-" {
+		return nil
+	}
 	lt, rt := sc.typeOf(l), sc.typeOf(r)
-	if e.Op != "-" || !lt.time() || !rt.time() {
+	if !lt.time() || !rt.time() {
 		return nil
 	}
 	if !lt.date() || !rt.date() {

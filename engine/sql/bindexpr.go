@@ -81,20 +81,46 @@ func (sc *scope) predicate(e syntax.Expr) expr.Expr {
 	return nil
 }
 
-var comparisonOps = map[string]expr.Op{
-	"=": expr.Eq, "<>": expr.Ne, "<": expr.Lt, "<=": expr.Le, ">": expr.Gt, ">=": expr.Ge,
+// comparisonOf returns a comparison by its operator.
+func comparisonOf(op string) expr.Op {
+	switch op {
+	case "<>":
+		return expr.Ne
+	case "<":
+		return expr.Lt
+	case "<=":
+		return expr.Le
+	case ">":
+		return expr.Gt
+	case ">=":
+		return expr.Ge
+	}
+	return expr.Eq
 }
 
-var arithOps = map[string]expr.ArithOp{
-	"+": expr.Add, "-": expr.Sub, "*": expr.Mul, "/": expr.Div, "%": expr.Mod,
+// arithOf returns arithmetic by its operator, which may be another one.
+func arithOf(op string) (out expr.ArithOp, ok bool) {
+	switch op {
+	case "+":
+		return expr.Add, true
+	case "-":
+		return expr.Sub, true
+	case "*":
+		return expr.Mul, true
+	case "/":
+		return expr.Div, true
+	case "%":
+		return expr.Mod, true
+	}
+	return 0, false
 }
 
 func (sc *scope) binary(e *syntax.Binary) expr.Expr {
 	switch e.Op {
 	case "AND":
-		return expr.And{Terms: sc.terms(nil, e, "AND")}
+		return expr.And{Terms: sc.terms(make([]expr.Expr, 0, termsOf(e, "AND")), e, "AND")}
 	case "OR":
-		return expr.Or{Terms: sc.terms(nil, e, "OR")}
+		return expr.Or{Terms: sc.terms(make([]expr.Expr, 0, termsOf(e, "OR")), e, "OR")}
 	case "||":
 		return sc.concat(e)
 	}
@@ -105,11 +131,19 @@ func (sc *scope) binary(e *syntax.Binary) expr.Expr {
 	if out := sc.difference(e, l, r); out != nil {
 		return out
 	}
-	if op, ok := arithOps[e.Op]; ok {
+	if op, ok := arithOf(e.Op); ok {
 		return expr.Arith{Op: op, L: l, R: r}
 	}
-	return expr.Cmp{Op: comparisonOps[e.Op], L: sc.coerceTo(r, l, e.L),
+	return expr.Cmp{Op: comparisonOf(e.Op), L: sc.coerceTo(r, l, e.L),
 		R: sc.coerceTo(l, r, e.R)}
+}
+
+// termsOf returns how many terms terms appends.
+func termsOf(e syntax.Expr, op string) int {
+	if bin, ok := e.(*syntax.Binary); ok && bin.Op == op {
+		return termsOf(bin.L, op) + termsOf(bin.R, op)
+	}
+	return 1
 }
 
 // terms appends what a chain of one operator connects.
@@ -396,7 +430,7 @@ func (sc *scope) ref(r *syntax.Ref) expr.Expr {
 	case n == 1 && r.Table == "":
 		return sc.merged.expr(sc, f)
 	case n == 1:
-		return sc.columnExpr(f.source, f.ordinal)
+		return sc.refTo(f)
 	}
 	if out := sc.outputNamed(r.Column); out != nil && r.Table == "" && sc.behindOutputs() {
 		return out.expr
@@ -462,10 +496,26 @@ func (sc *scope) sourceNames() (names []string) {
 	return names
 }
 
-// columnExpr returns the expression of a column of FROM.
+// refTo is columnExpr, once for each column.
+func (sc *scope) refTo(f found) expr.Expr {
+	for _, e := range sc.refs {
+		if c := e.(expr.Column); c.Source == f.source && c.Ordinal == f.ordinal {
+			return e
+		}
+	}
+	e := expr.Expr(sc.columnExpr(f.source, f.ordinal))
+	sc.refs = append(sc.refs, e)
+	return e
+}
+
+// columnExpr returns the expression of a column of FROM. Why without the name of the only table:
+// so has the planner it, which then keeps the expressions around it.
 func (sc *scope) columnExpr(source, ordinal int) expr.Column {
 	c := sc.table(source).Ref(source, ordinal)
 	f := found{source, ordinal}
-	c.Table, c.Name = sc.partOf(f).name, sc.columnOf(f).Name
+	c.Name = sc.columnOf(f).Name
+	if sc.outer != nil || sc.ast == nil || sc.ast.Nests || len(sc.sel.From) > 1 {
+		c.Table = sc.partOf(f).name
+	}
 	return c
 }

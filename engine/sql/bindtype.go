@@ -2,6 +2,7 @@ package sql
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -170,7 +171,7 @@ func (sc *scope) typeOfChoice(list []expr.Expr) (out typ) {
 }
 
 // typesOfKinds are the types of values that stand alone.
-var typesOfKinds = map[expr.Kind]keycodec.Type{
+var typesOfKinds = [math.MaxUint8 + 1]keycodec.Type{
 	expr.KindBool: keycodec.TypeBool, expr.KindInt: keycodec.TypeInt64,
 	expr.KindUint: keycodec.TypeUint64, expr.KindFloat: keycodec.TypeFloat64,
 	expr.KindString: keycodec.TypeString, expr.KindBytes: keycodec.TypeBytes,
@@ -209,15 +210,18 @@ func (sc *scope) coerceTo(other, e expr.Expr, at syntax.Expr) expr.Expr {
 // coerce gives a constant, or a parameter once its value is known, the form that a
 // comparison with a value of the type needs: texts stand for times, UUIDs and addresses,
 // and beside a float a number with decimal places means the float nearest to it.
-func (sc *scope) coerce(t typ, e expr.Expr, at syntax.Expr) expr.Expr {
+func (sc *scope) coerce(t typ, was expr.Expr, at syntax.Expr) expr.Expr {
 	if !t.known() || t.list {
-		return e
+		return was
 	}
-	switch e := e.(type) {
+	switch e := was.(type) {
 	case expr.Const:
 		v, err := t.adapt(e.Value)
-		if err != nil {
+		switch {
+		case err != nil:
 			sc.b.fail(at.Position(), "%v", err)
+		case v == e.Value:
+			return was
 		}
 		return sc.mark(expr.Const{Value: v}, at.Position())
 	case expr.Param:
@@ -231,7 +235,7 @@ func (sc *scope) coerce(t typ, e expr.Expr, at syntax.Expr) expr.Expr {
 			return sc.mark(sc.coerceResults(t, e, c), at.Position())
 		}
 	}
-	return e
+	return was
 }
 
 // coerceArgs is coerce for the arguments of a function that returns one of them.

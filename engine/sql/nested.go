@@ -67,7 +67,7 @@ func (sc *scope) columnOf(f found) *schema.Column {
 func (sc *scope) nest(s *syntax.Source) {
 	b, i := sc.b, len(sc.sel.From)
 	in := &scope{b: b, outer: sc.outer, depth: sc.depth, ast: sc.ast, sel: &plan.Select{}}
-	in.sel.Position = in.position
+	in.begin()
 	in.sources(s.Nested)
 	to := map[found]found{} // from the columns there to those here
 	var outputs []boundOutput

@@ -111,10 +111,17 @@ func (s *Stmt) prepare(b *binding) (*table.Prepared, error) {
 // bind resolves the names of the statement, with what is known of its parameters.
 func (s *Stmt) bind(p params) (*binding, error) {
 	b := &binding{tables: s.session.db.Definitions()}
-	b.binder = &binder{catalog: tables{s.session.db}, text: s.text, params: p, asOf: asOf(s.tree)}
+	b.binder = s.binder(p)
 	tree := s.tree
 	if e, ok := tree.(*syntax.Explain); ok {
 		tree = e.Statement
+	}
+	if sel, ok := tree.(*syntax.Select); ok {
+		b.binder.again = func() *binder {
+			marked := s.binder(p)
+			_ = marked.bound(func() { marked.selectQuery(sel, nil) }) // as the first time
+			return marked
+		}
 	}
 	err := b.binder.bound(func() {
 		switch tree := tree.(type) {
@@ -137,6 +144,10 @@ func (s *Stmt) bind(p params) (*binding, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+func (s *Stmt) binder(p params) *binder {
+	return &binder{catalog: tables{s.session.db}, text: s.text, params: p, asOf: asOf(s.tree)}
 }
 
 // present reports whether the tables are still those that were bound. Why all tables: a name may

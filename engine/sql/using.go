@@ -29,7 +29,7 @@ func (m *merged) expr(sc *scope, f found) expr.Expr {
 	if e := m.either[f]; e != nil {
 		return e
 	}
-	return sc.columnExpr(f.source, f.ordinal)
+	return sc.refTo(f)
 }
 
 // using returns the condition that columns of a source are equal to those of the sources before.
