@@ -84,7 +84,7 @@ func (r *reading) findPlain() {
 // visible, or nothing; nil if that is not known. Why: to open a run and to search the bounds takes
 // longer than to read the ten rows that a stripe has of a small table.
 func (v *View) inOneBlock(b *Bounds) (*plainSpan, error) {
-	if b.Reverse || b.From != 0 || b.Spans != nil || b.MayHold != nil || v.written() {
+	if b.Reverse || b.From != 0 || b.Spans != nil || v.written() {
 		return nil, nil
 	}
 	s := b.Known.plainOf(v)
@@ -117,8 +117,24 @@ func (r *reading) blockEntries(x *Entries) bool {
 		return false
 	}
 	r.at++
-	r.err = r.view.Runs[s.run].Files[s.file].Reader.LocatedEntries(x, s.located)
+	file := r.view.Runs[s.run].Files[s.file].Reader
+	if r.bounds.MayHold != nil && r.prunesBlock(file, s.located) {
+		return false
+	}
+	r.err = file.LocatedEntries(x, s.located)
 	return r.err == nil
+}
+
+// prunesBlock reports whether nothing of a block is wanted, which has all there is. It is true
+// after an error, too.
+func (r *reading) prunesBlock(file *sst.Reader, l *sst.Located) (prunes bool) {
+	prunes, r.err = file.PrunesLocated(l, r.bounds.MayHold)
+	if n := r.bounds.Blocks; n != nil && prunes {
+		n.Skipped++
+	} else if n != nil {
+		n.Read++
+	}
+	return prunes || r.err != nil
 }
 
 // stopped reports whether the context of the bounds has ended.

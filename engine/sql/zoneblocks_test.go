@@ -1,0 +1,49 @@
+package sql_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
+	"github.com/kstonedb/kstone/engine/sql"
+)
+
+// A query that is run again, whose rows of a stripe are in one block, leaves out blocks by their
+// own zones.
+func TestZonesOfRangesReadAgain(t *testing.T) {
+	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, BlockBytes: 1024})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	db, err := local.Open(context.Background(), e, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	s := sql.Open(db)
+	exec(t, s, "CREATE TABLE t (id INT, v INT, s TEXT, PRIMARY KEY (id))")
+	var rows []string
+	for i := range 12_000 {
+		rows = append(rows, fmt.Sprintf("(%d, %d, '%s')", i, i, strings.Repeat("x", 20)))
+	}
+	exec(t, s, "INSERT INTO t VALUES "+strings.Join(rows, ", "))
+	if err := e.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		got := listed(t, s, "SELECT count(*), sum(v) FROM t "+
+			"WHERE id >= 1000 AND id < 2500 AND v >= 1200 AND v < 1300")
+		if want := "[100 124950]"; len(got) != 1 || got[0] != want {
+			t.Fatalf("got %q, want %s", got, want)
+		}
+		pruned := e.Metrics().PrunedBlocks
+		got = listed(t, s, "SELECT id FROM t WHERE id >= 1000 AND id < 2500 AND v >= 8000")
+		if n := e.Metrics().PrunedBlocks - pruned; n < 256 || len(got) > 0 {
+			t.Errorf("got %q, %d blocks were left out", got, n)
+		}
+	}
+}
