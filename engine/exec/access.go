@@ -25,6 +25,8 @@ type access struct {
 	shared   bool       // it reads what a division gives to its worker
 	ints     *intFilter // nil: each row is tested by itself
 	narrow   narrower   // nil: gate, or the operator above, decides about each row
+	narrowed bool       // the present block was
+	at       int        // which row of the block is handed on
 	// gate, if not nil, reports whether a row is wanted that has the columns of decoder.first.
 	gate func(row []expr.Value) bool
 }
@@ -55,6 +57,7 @@ func (r *runner) newAccess(n *plan.Access) (*access, error) {
 		a.ints = a.intFilter(n.Residual)
 	}
 	if n.Index != nil && n.Covering {
+		a.decoder.full = n.Table.Row()
 		a.decoder.own = !a.decoder.keys && a.decoder.want.Within(n.Index.OwnColumns())
 	} else if n.Index != nil {
 		a.entry = a.decoder
@@ -83,7 +86,7 @@ type decoder struct {
 
 func newDecoder(t *schema.Table, layout []plan.ColumnRef) decoder {
 	d := decoder{
-		table: t, full: t.Row(), row: make([]expr.Value, len(layout)),
+		table: t, row: make([]expr.Value, len(layout)),
 		ordinals: make([]int, 0, len(layout)),
 	}
 	for _, c := range layout {
@@ -273,7 +276,7 @@ func (s *sink) rows(b *store.Block) bool {
 	tests := s.residual.some || s.gate != nil
 	keyed, later := d.first.NeedsKey(), d.needsKey()
 	keep := s.ints.keeps(b, s.params)
-	if s.narrow != nil && (keep != nil || !s.residual.some) {
+	if s.narrowed = s.narrow != nil && (keep != nil || !s.residual.some); s.narrowed {
 		keep = s.narrow.narrow(b, keep, a)
 	}
 	i, n := 0, b.Len()
@@ -313,6 +316,7 @@ rows:
 			s.fail(err)
 			break
 		}
+		s.at = i
 		s.hand(d.row)
 	}
 	a.Keys += int64(i)

@@ -154,39 +154,39 @@ func (f *intBound) narrow(b *store.Block, keep []bool, a *plan.Actual) []bool {
 // intPartners leaves out rows that have no partner in a hash join.
 type intPartners struct {
 	intColumn // the key
+	of        *access
 	table     *keyTable
-	tested    int // rows, and of these
-	without   int // partners
+	numbers   []int // of the keys, in the table, of the rows of the present block; or none
 }
 
-const (
-	// After usualPartners rows no further ones are tested if less than one in fewWithout has no
-	// partner: each that has one is looked up twice.
-	usualPartners = 1024
-	fewWithout    = 8
-)
-
 func (f *intPartners) narrow(b *store.Block, keep []bool, a *plan.Actual) []bool {
-	if f.tested > usualPartners && f.without*fewWithout < f.tested {
-		return keep
-	}
+	f.numbers = f.numbers[:0]
 	values, wanted, ok := f.read(b)
 	if !ok {
 		return keep
 	}
 	for i, v := range values {
+		n := -1
 		if keep != nil && !keep[i] {
 			wanted[i] = false
-			continue
+		} else if wanted[i] {
+			n = f.table.findInt(v)
 		}
-		f.tested++
-		if !wanted[i] || f.table.findInt(v) < 0 {
+		if f.numbers = append(f.numbers, n); n < 0 && (keep == nil || keep[i]) {
 			wanted[i] = false
-			f.without++
 			a.Rows++
 		}
 	}
 	return wanted
+}
+
+// found returns the number of the key of the row that is handed on; ok is false if it was not
+// looked up.
+func (f *intPartners) found() (n int, ok bool) {
+	if f == nil || !f.of.narrowed || len(f.numbers) == 0 {
+		return 0, false
+	}
+	return f.numbers[f.of.at], true
 }
 
 // minTogether is how many rows are tested together at least. Why not fewer: that takes longer than

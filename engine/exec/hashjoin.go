@@ -17,6 +17,8 @@ type hashJoin struct {
 
 	count int64 // rows of the right side
 	null  bool  // one of them has a NULL key
+
+	partners *intPartners // of left rows, nil if each is looked up by itself
 }
 
 func (r *runner) hashJoin(n *plan.JoinNode, j joiner) (operator, error) {
@@ -71,7 +73,7 @@ func (h *hashJoin) run(yield func([]expr.Value) bool) error {
 	numbered := func(_ int64, row []expr.Value) bool { return yield(row) }
 	h.count, h.null = 0, false
 	if a := accessOf(h.left); a != nil {
-		a.narrow = nil // of the run before
+		a.narrow, h.partners = nil, nil // of the run before
 	}
 	spool := h.spool("hash join", h.actual(h.node))
 	defer spool.close()
@@ -177,7 +179,8 @@ func (h *hashJoin) narrow(built *hashed) {
 		return
 	}
 	if r := a.intReader(h.leftKeys.terms[0].at); r != nil {
-		a.narrow = &intPartners{intColumn: intColumn{reader: r}, table: built.table}
+		h.partners = &intPartners{intColumn: intColumn{reader: r}, of: a, table: built.table}
+		a.narrow = h.partners
 	}
 }
 
@@ -401,22 +404,33 @@ func (h *hashJoin) divide(right *hashed) error {
 	return nil
 }
 
+// find begins a left row, and returns the number of its key in the table; negative if it is not
+// there.
+func (h *hashJoin) find(right *hashed, row []expr.Value) (i int, m matched, err error) {
+	if i, ok := h.partners.found(); ok {
+		return i, h.setLeft(row), nil
+	}
+	key, m, err := h.begin(row)
+	if key == nil || err != nil {
+		return -1, m, err
+	}
+	return right.table.find(key), m, nil
+}
+
 // probe finds the partners of one left row.
 func (h *hashJoin) probe(right *hashed, row []expr.Value, yield func([]expr.Value) bool,
 ) (bool, error) {
-	key, m, err := h.begin(row)
+	i, m, err := h.find(right, row)
 	if err != nil {
 		return false, err
 	}
-	if key != nil {
-		if i := right.table.find(key); i >= 0 {
-			for at := right.ends[i].first; at != 0 && !m.done; at = right.rows[at].next {
-				if err := h.try(&m, right.rows[at].row, yield); err != nil {
-					return false, err
-				}
-				if h.kind == plan.Full && m.last {
-					right.rows[at].met = true
-				}
+	if i >= 0 {
+		for at := right.ends[i].first; at != 0 && !m.done; at = right.rows[at].next {
+			if err := h.try(&m, right.rows[at].row, yield); err != nil {
+				return false, err
+			}
+			if h.kind == plan.Full && m.last {
+				right.rows[at].met = true
 			}
 		}
 	}

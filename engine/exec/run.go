@@ -224,16 +224,17 @@ type counter struct {
 func (c *counter) run(yield func([]expr.Value) bool) error {
 	c.actual.Loops += c.loop
 	c.ended = nil
-	err := c.op.run(func(row []expr.Value) bool { return c.counts() && yield(row) })
+	a := c.actual
+	err := c.op.run(func(row []expr.Value) bool {
+		if a.Rows++; a.Rows%rowsAtATime == 0 && !c.goesOn() {
+			return false
+		}
+		return yield(row)
+	})
 	return first(err, c.ended)
 }
 
-// counts counts a row, and reports whether it is handed on. If not, it is the last one.
-func (c *counter) counts() bool {
-	c.actual.Rows++
-	return c.actual.Rows%rowsAtATime != 0 || c.goesOn()
-}
-
+// goesOn reports whether a row is handed on. If not, it is the last one.
 func (c *counter) goesOn() bool {
 	c.ended = check(c.ctx)
 	return c.ended == nil
@@ -248,11 +249,13 @@ type timed struct {
 func (t *timed) run(yield func([]expr.Value) bool) error {
 	t.actual.Loops += t.loop
 	t.ended = nil
+	a := t.actual
 	start := t.clock()
 	var above time.Duration
 	err := t.op.run(func(row []expr.Value) bool {
 		before := t.clock()
-		more := t.counts() && yield(row)
+		a.Rows++
+		more := (a.Rows%rowsAtATime != 0 || t.goesOn()) && yield(row)
 		above += t.clock().Sub(before)
 		return more
 	})

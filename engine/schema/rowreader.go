@@ -45,6 +45,9 @@ type placedSlot struct {
 // RowReader returns a reader of some columns: ordinals[i] goes to place at[i]. Columns that are
 // dropped are NULL.
 func (t *Table) RowReader(ordinals, at []int) *RowReader {
+	if len(ordinals) == 0 {
+		return &noColumns
+	}
 	l := t.Layout()
 	r := &RowReader{table: t, layout: l, want: Columns(ordinals...)}
 	r.at = make([]int, len(t.Columns))
@@ -76,6 +79,9 @@ func (t *Table) RowReader(ordinals, at []int) *RowReader {
 	r.inBody = !r.want.Without(*t.built.coveredPK).Without(*t.built.coveredSK).Empty()
 	return r
 }
+
+// noColumns reads nothing.
+var noColumns RowReader
 
 // NeedsKey reports whether Read looks at the key of a row.
 func (r *RowReader) NeedsKey() bool { return r.inKey }

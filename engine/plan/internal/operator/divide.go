@@ -21,10 +21,17 @@ type Divisions struct {
 // Divide returns the divisions of a plan with values of its parameters. Whole says that nothing is
 // divided.
 func Divide(root Node, params []expr.Value, whole bool) *Divisions {
-	d := &Divisions{params: params, whole: whole, below: map[Node]*Access{},
-		gathers: map[Node]*Access{}, swapped: map[*Join]bool{}}
+	d := &Divisions{params: params, whole: whole}
 	d.walk(root, whole)
 	return d
+}
+
+// set sets an element of a map, which most plans do not need.
+func set[K comparable, V any](m *map[K]V, key K, value V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[key] = value
 }
 
 // Below returns the access whose items are divided below a group or sort, which brings rows of its
@@ -56,7 +63,8 @@ func (d *Divisions) Parallel(n *Access) bool {
 func (d *Divisions) walk(n Node, within bool) {
 	if !within && selects(n) {
 		if leaf := d.leafOf(n, false); leaf != nil {
-			d.gathers[n], within = leaf, true
+			set(&d.gathers, n, leaf)
+			within = true
 		}
 	}
 	switch n := n.(type) {
@@ -82,7 +90,7 @@ func (d *Divisions) walk(n Node, within bool) {
 func (d *Divisions) divideBelow(n, input Node) bool {
 	leaf := d.leafOf(input, false)
 	if leaf != nil {
-		d.below[n] = leaf
+		set(&d.below, n, leaf)
 	}
 	return leaf != nil
 }
@@ -154,7 +162,7 @@ func (d *Divisions) loosen(n Node) {
 		d.loosen(n.Input)
 	case *Join:
 		if n.Method == JoinHash && n.Kind == Inner {
-			d.swapped[n] = n.Left.Estimate().Rows < n.Right.Estimate().Rows
+			set(&d.swapped, n, n.Left.Estimate().Rows < n.Right.Estimate().Rows)
 			d.loosen(n.Right)
 		}
 		if n.Method == JoinHash || n.Method == JoinLookup {
