@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
-	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cursor"
@@ -122,23 +121,39 @@ func (b *dataBlock) back(
 	rows *cursor.Batch, n, last, end int, more bool, snap base.SeqNum,
 ) (shown int) {
 	first := len(rows.Rows)
-	for i := last - 1; i >= end && len(rows.Rows) < first+n; i-- {
-		at := len(rows.Rows)
-		rows.Rows = slices.Grow(rows.Rows, 1)[:at+1]
-		r := &rows.Rows[at]
-		ok := b.entry(i, r)
-		if ok && r.Seq <= snap {
-			i = b.newest(i, snap, r)
-			ok = i > 0 || i == 0 && !more
-		}
-		if !ok || r.Seq > snap {
-			rows.Cut(at)
-			if !ok {
+	full := first + min(n, last-end)
+	rows.Room(full)
+	list, hi := rows.Rows, uint32(len(b.data))
+	if last < b.n {
+		hi = b.offset(last)
+	}
+	shown = last
+	for i := last - 1; i >= end && len(list) < full; i-- {
+		at, lo := len(list), b.offset(i)
+		list = list[:at+1]
+		r := &list[at]
+		ok := b.scan(lo, hi, r)
+		if hi = lo; !ok || r.Seq > snap {
+			if list = rows.Drop(list); !ok {
 				break
 			}
 			continue
 		}
+		if at > first && b.head(i) == b.head(last) && bytes.Equal(r.Key, list[at-1].Key) {
+			list[at-1] = *r
+			list = rows.Drop(list)
+		} else {
+			shown = last
+		}
 		last = i
+	}
+	rows.Rows = list
+	if len(list) > first { // whose newest version may come before, or in the block before
+		last = b.newest(last, snap, &list[len(list)-1])
+		if last < 0 || last == 0 && more {
+			rows.Drop(list)
+			last = shown
+		}
 	}
 	rows.Prefix(first, b.prefix())
 	return last
