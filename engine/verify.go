@@ -36,11 +36,11 @@ type VerifyReport struct {
 	Errors []error
 }
 
-// Verify reads every SST and checks all checksums, the order of keys, zone maps against
-// content, that filters contain every key, counts, and the manifest against the files;
-// every key must belong to its file's stripe. Of retained log it checks that it is whole, and
-// all checksums, and of the time index. It goes on after damage and reports all
-// of it; the error matches ErrCorrupt then. Progress, if not nil, is called now and
+// Verify reads every SST, and the large values that it refers to, and checks all checksums, the
+// order of keys, zone maps against content, that filters contain every key, counts, and the
+// manifest against the files; every key must belong to its file's stripe. Of retained log it
+// checks that it is whole, and all checksums, and of the time index. It goes on after damage and
+// reports all of it; the error matches ErrCorrupt then. Progress, if not nil, is called now and
 // then. Reads and writes go on meanwhile.
 func (db *DB) Verify(ctx context.Context, progress func(VerifyProgress)) (VerifyReport, error) {
 	var rep VerifyReport

@@ -198,6 +198,11 @@ func (b *bench) record() int { return dataset.KeyBytes + b.values.Size() }
 func (b *bench) write(ctx context.Context, f result.Figures, written, rate string, n uint64,
 	version uint32, id func(uint64) uint64) error {
 	m := measure.Start()
+	counter, counts := b.db.(store.WriteCounter)
+	before := int64(0)
+	if counts {
+		before = counter.WrittenBytes()
+	}
 	for i := range n {
 		if i%256 == 0 && ctx.Err() != nil {
 			break
@@ -217,6 +222,9 @@ func (b *bench) write(ctx context.Context, f result.Figures, written, rate strin
 		measure.AwaitIdle(settleLimit)
 	}
 	u := m.Stop()
+	if counts {
+		u.WrittenBytes = counter.WrittenBytes() - before
+	}
 	user := float64(n) * float64(b.record())
 	f[written] = float64(u.WrittenBytes) / user
 	f[rate] = user / 1e6 / wall.Seconds()

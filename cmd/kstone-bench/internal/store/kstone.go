@@ -156,6 +156,12 @@ func (s *kstone) ScanKeys() (n int, err error) {
 	return n, err
 }
 
+// WrittenBytes implements WriteCounter.
+func (s *kstone) WrittenBytes() int64 {
+	m := s.db.Metrics()
+	return int64(m.WrittenBytes + m.FlushedBytes + m.CompactionWrittenBytes)
+}
+
 func rows(items iter.Seq2[engine.Item, error], each func(Row) bool) error {
 	for it, err := range items {
 		if err != nil {

@@ -175,6 +175,13 @@ func (s *pebbleStore) ScanKeys() (n int, err error) {
 	return n, it.Close()
 }
 
+// WrittenBytes implements WriteCounter. What is flushed has the log in it.
+func (s *pebbleStore) WrittenBytes() int64 {
+	m := s.db.Metrics().Total()
+	return int64(m.TableBytesFlushed + m.TableBytesCompacted + m.BlobBytesFlushed +
+		m.BlobBytesCompacted)
+}
+
 // walk goes through an iterator that knows the bounds.
 func walk(it interface {
 	First() bool

@@ -193,7 +193,7 @@ func openRocks(c Config) (Store, error) {
 		C.rocksdb_options_set_blob_file_size(o, C.uint64_t(valueLogBytes))
 		C.rocksdb_options_set_blob_compression_type(o, C.rocksdb_lz4_compression)
 		C.rocksdb_options_set_enable_blob_gc(o, 1)
-		C.rocksdb_options_set_blob_gc_age_cutoff(o, 1)
+		C.rocksdb_options_set_blob_gc_age_cutoff(o, 0.25)
 		C.rocksdb_options_set_blob_gc_force_threshold(o, 0.2)
 	}
 	dir, name := C.CString(c.Dir), C.CString("default")
@@ -299,7 +299,7 @@ func (s *rocksStore) iterate(p span, each func(Row) bool) error {
 	return rocksError(msg)
 }
 
-// ScanKeys implements KeyScanner: RocksDB reads the value of a row when it is asked for.
+// ScanKeys implements KeyScanner. The iterator reads blobs nevertheless.
 func (s *rocksStore) ScanKeys() (n int, err error) {
 	it := C.rocksdb_create_iterator(s.db, s.ro)
 	defer C.rocksdb_iter_destroy(it)

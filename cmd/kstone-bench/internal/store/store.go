@@ -82,6 +82,10 @@ type KeyScanner interface {
 // Collector is what engines have that collect the garbage of values when they are told to.
 type Collector interface{ CollectGarbage() error }
 
+// WriteCounter is what engines have that count the bytes they write to log and files. Why not what
+// the process has made dirty: a file that is used again may be dirty still, and counts once.
+type WriteCounter interface{ WrittenBytes() int64 }
+
 // Config is what the benchmark decides for all engines alike.
 type Config struct {
 	Dir string
