@@ -63,7 +63,7 @@ func TestKeyRoundTrip(t *testing.T) {
 }
 
 func TestValuesNoticeEveryDamagedByte(t *testing.T) {
-	for _, size := range []int{20, 21, 35, 36, 100, 1024} {
+	for _, size := range []int{20, 21, 35, 36, 100, 1024, 6157, 10_001} {
 		testDamage(t, size)
 	}
 }
