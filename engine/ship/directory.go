@@ -83,8 +83,9 @@ func (d *directory) Put(ctx context.Context, name string, content io.ReaderAt, s
 // ready makes a directory, unless it was there before and is gone. Why: the disk may not be mounted
 // any more, or somebody has moved the destination. What is put in its place is not part of it.
 func (d *directory) ready(dir string) error {
+	_, seen := d.seen.Load(dir) // first: another put may make the directory
 	_, err := d.fs.Stat(dir)
-	if _, seen := d.seen.Load(dir); err != nil && seen {
+	if err != nil && seen {
 		return fmt.Errorf("%s is gone: mount the disk, or move the directory back", dir)
 	}
 	if err != nil {

@@ -83,13 +83,16 @@ func (s *Settings) Meta() result.Meta {
 	m := result.NewMeta("large")
 	m.Rounds, m.WriteBuffer, m.Cache = s.Repeat, s.WriteBuffer, s.Cache
 	for _, name := range s.Engines {
-		found, _ := store.Find(strings.TrimSuffix(name, Apart))
+		plain := strings.TrimSuffix(name, Apart)
+		found, _ := store.Find(plain)
 		note := "values with their keys"
 		if strings.HasSuffix(name, Apart) {
 			note = "all values apart"
 		}
 		m.Describe(name, found.Module, note)
-		if found.Version != nil {
+		if plain == result.Subject {
+			m.Versions[name] = m.Commit
+		} else if found.Version != nil {
 			m.Versions[name] = found.Version()
 		}
 	}
