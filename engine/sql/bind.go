@@ -382,19 +382,11 @@ func (sc *scope) count(where string, e syntax.Expr) expr.Expr {
 	return nil
 }
 
-// maxExpectedMarks bounds for how many marks a scope has room before there are any. Why: each value
-// of an INSERT has a scope, and its text may be long.
-const maxExpectedMarks = 64
-
 // mark remembers where a bound expression stands, for errors of the planner.
 func (sc *scope) mark(e expr.Expr, pos int) expr.Expr {
-	switch {
-	case sc.b.again != nil:
-		return e
-	case sc.marks == nil:
-		sc.marks = make([]mark, 0, 8+min(len(sc.b.text)/12, maxExpectedMarks))
+	if sc.b.again == nil {
+		sc.marks = append(sc.marks, mark{e, pos})
 	}
-	sc.marks = append(sc.marks, mark{e, pos})
 	return e
 }
 
