@@ -144,6 +144,15 @@ func Rewrite(e Expr, f func(Expr) (Expr, error)) (Expr, error) {
 			e = Arith{x.Op, l, r}
 		}
 		return f(e)
+	case In: // its list may be long
+		out, changed, err := rewriteIn(x, f)
+		if err != nil {
+			return nil, err
+		}
+		if changed {
+			e = out
+		}
+		return f(e)
 	}
 	var room [4]Expr
 	children := AppendChildren(room[:0], e)
@@ -164,6 +173,28 @@ func Rewrite(e Expr, f func(Expr) (Expr, error)) (Expr, error) {
 		e = withChildren(e, replaced)
 	}
 	return f(e)
+}
+
+// rewriteIn rewrites the operands of an IN, and reports whether they have changed.
+func rewriteIn(e In, f func(Expr) (Expr, error)) (out In, changed bool, err error) {
+	out = e
+	if out.X, err = Rewrite(e.X, f); err != nil {
+		return In{}, false, err
+	}
+	owned := false
+	for i, item := range e.List {
+		replaced, err := Rewrite(item, f)
+		if err != nil {
+			return In{}, false, err
+		}
+		if !owned && !same(item, replaced) {
+			out.List, owned = slices.Clone(e.List), true
+		}
+		if owned {
+			out.List[i] = replaced
+		}
+	}
+	return out, owned || !same(e.X, out.X), nil
 }
 
 // rewritePair rewrites two operands, and reports whether they have changed.

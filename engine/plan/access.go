@@ -289,7 +289,11 @@ func (p *path) sharded() bool {
 // newPath describes an index, or the rows, as a way to read a relation; keysToo is for
 // the rows' keys beside the columns.
 func (q *query) newPath(r *relation, x *schema.Index, keysToo bool) *path {
-	p := &path{q: q, rel: r, index: x, key: r.keyOf(x), limit: -1}
+	p := q.spare
+	if q.spare = nil; p == nil {
+		p = new(path)
+	}
+	*p = path{q: q, rel: r, index: x, key: r.keyOf(x), limit: -1}
 	p.own = len(p.key.Fields)
 	p.pred = r.pred
 	if x != nil {

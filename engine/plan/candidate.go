@@ -149,6 +149,7 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 			c.node = c.path.access()
 		}
 	}
+	q.spare = nil
 	return all, nil
 }
 

@@ -122,23 +122,28 @@ func (q *query) keysOnly(r *relation, e *estimate.Estimator, indexes []*schema.I
 	for _, t := range terms {
 		tested.Union(r.columnsOf(t))
 	}
+	var unused *relation
 	for _, x := range indexes {
 		if x != nil && !tested.Has(x.Columns[0].Ordinal) {
 			continue // the scan of its key would not be bounded
 		}
-		branch := *r
+		branch := unused
+		if unused = nil; branch == nil {
+			branch = new(relation)
+		}
+		*branch = *r
 		branch.pred, branch.need = terms, need{}
-		if x != nil && x.Where != nil && !implies(&branch, terms, x.Where) {
+		if x != nil && x.Where != nil && !implies(branch, terms, x.Where) {
 			continue
 		}
 		branch.pred = decidable(r, x, terms)
-		p := q.newPath(&branch, x, true)
+		p := q.newPath(branch, x, true)
 		p.price(e, q.costs())
-		if !p.scan.Bounded || p.repeats {
-			continue
+		if p.scan.Bounded && !p.repeats && (best == nil || p.estimate.Cost < best.estimate.Cost) {
+			best, p = p, best
 		}
-		if best == nil || p.estimate.Cost < best.estimate.Cost {
-			best = p
+		if p != nil { // its memory is used again
+			q.spare, unused = p, p.rel
 		}
 	}
 	if best == nil {

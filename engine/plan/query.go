@@ -45,6 +45,7 @@ type query struct {
 	facts      []joinFacts // by relation, while joins are chosen
 	qualified  bool        // columns are shown with their tables
 	narrowed   bool        // see narrow
+	spare      *path       // memory of one that is in no plan
 }
 
 // scope numbers what a query and its subqueries share.

@@ -34,9 +34,9 @@ func (t *token) isWord(word string) bool {
 }
 
 // sameWord reports whether a text is a keyword, in any case. Why not EqualFold alone: most texts
-// have another length.
+// have another length, or begin with another letter.
 func sameWord(text, word string) bool {
-	return len(text) == len(word) && strings.EqualFold(text, word)
+	return len(text) == len(word) && (text[0]^word[0])&^0x20 == 0 && strings.EqualFold(text, word)
 }
 
 // atIndexHint reports whether USE INDEX or the like stands here, and no alias.

@@ -142,7 +142,7 @@ type slab[T any] struct {
 	size int
 }
 
-const maxSlab = 64
+const maxSlab = 16
 
 // put returns the place of a copy of a node.
 func (s *slab[T]) put(node T) *T {
