@@ -1,10 +1,12 @@
 package spans_test
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/spans"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -112,5 +114,30 @@ func TestTextsOfTimes(t *testing.T) {
 		R: text("1970-01-01T00:00:01.5Z")}, 0)
 	if len(got) != 1 || got[0] != "a < TIMESTAMP '1970-01-01T00:00:02Z'" || !s.Exact {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestConjunctionIsNormal: the AND of normalised terms is what normalising all of them gives.
+func TestConjunctionIsNormal(t *testing.T) {
+	seed := testutil.Seed(t)
+	for i := range 3000 {
+		w := newWorld(rand.New(rand.NewPCG(seed, uint64(i))))
+		info := func(_, ordinal int) (keycodec.Field, bool) {
+			return w.fields[ordinal], !w.lists[ordinal]
+		}
+		var all, terms []expr.Expr
+		for range 1 + w.r.IntN(3) {
+			e := w.predicate(2)
+			all = append(all, e)
+			terms = append(terms, spans.NormaliseFor(e, info, nil))
+		}
+		want := spans.NormaliseFor(expr.And{Terms: all}, info, nil)
+		if got := spans.Conjunction(terms); !expr.Equal(got, want) {
+			t.Fatalf("%s\ngives %s\nnot   %s", expr.And{Terms: all}, got, want)
+		}
+		again := spans.NormaliseFor(expr.And{Terms: terms}, info, nil)
+		if !expr.Equal(again, want) {
+			t.Fatalf("%s\nis not normal: %s", want, again)
+		}
 	}
 }
