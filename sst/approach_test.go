@@ -129,6 +129,9 @@ func checkApproachedRows(
 		}
 	}
 	if shown == 0 {
+		if bound, known := a.Bound(nil, reverse); known {
+			t.Fatalf("the bound %q after no row, reverse %v", bound, reverse)
+		}
 		return 0
 	}
 	c := r.NewCursor(snap)

@@ -17,8 +17,9 @@ func (a *Approach) Rows(
 	switch {
 	case !a.found || !a.begun && !a.begin(key, snap, reverse):
 	case reverse:
-		a.lo = a.b.back(rows, n, a.lo, 0, a.block > 0, snap)
-		a.last = a.lo
+		if shown := a.b.back(rows, n, a.lo, 0, a.block > 0, snap); shown != a.lo {
+			a.lo, a.last = shown, shown
+		}
 	default:
 		end := a.b.n
 		if n > manyRows && hi != nil {

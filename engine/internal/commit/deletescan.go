@@ -1,6 +1,8 @@
 package commit
 
 import (
+	"fmt"
+
 	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/wal"
@@ -53,6 +55,9 @@ func (p *Pipeline) expand(b *Batch) (ranges []read.StripeSpan, record []byte, er
 	}
 	record = b.payload[:len(b.payload):len(b.payload)] // the batch may be applied again
 	for _, r := range ranges {
+		if base.Invariants && r.Empty() { // the record could not be read again
+			panic(fmt.Sprintf("stripe %d: a range delete of %q", r.Stripe, r.Span))
+		}
 		record = wal.AppendDeleteRange(record, r.Lo, r.Hi)
 	}
 	return ranges, record, nil

@@ -39,6 +39,9 @@ func (r *Reader) Extents(dst []StripeSpan, s base.Span) ([]StripeSpan, error) {
 		if err != nil {
 			return nil, err
 		}
+		if last == nil { // all had expired, and a merge dropped it meanwhile
+			continue
+		}
 		dst = append(dst, StripeSpan{base.Span{Lo: first, Hi: append(last, 0)}, uint8(id)})
 	}
 	return dst, nil
