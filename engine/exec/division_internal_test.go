@@ -5,11 +5,13 @@ import (
 
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // A small table is read by one worker, unless its rows are looked at one by one; of a large one
 // helpers get nearly all, and also of what the planner took to be small.
 func TestHelpersPay(t *testing.T) {
+	testutil.SkipUnderRace(t, "everything is divided, as by the tag invariants")
 	if base.Invariants {
 		t.Skip("everything is divided")
 	}

@@ -221,7 +221,7 @@ func (r *relation) columnOf(ordinal int) (schema.Column, bool) {
 	return schema.Column{}, false
 }
 
-// tableColumn returns a column of a relation that is a table, nil if there is none.
+// tableColumn returns a column of a relation that is a table, nil for others.
 func (r *relation) tableColumn(ordinal int) *schema.Column {
 	if r.table == nil || ordinal < 0 || ordinal >= len(r.table.Columns) ||
 		r.table.Columns[ordinal].Dropped {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kstonedb/kstone/engine"
-	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
 )
 
@@ -18,16 +16,7 @@ import (
 //
 // Promise (sql): Joins that leave out rows without a partner early have the same result.
 func TestJoinsOfBlocks(t *testing.T) {
-	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.Close() })
-	db, err := local.Open(context.Background(), e, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
+	e, db := openBlocks(t, 0)
 	s := sql.Open(db)
 	exec(t, s, "CREATE TABLE t (p INT, id INT, g INT NULL, w INT, PARTITION KEY (p), "+
 		"SORT KEY (id))")

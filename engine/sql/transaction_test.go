@@ -21,8 +21,14 @@ import (
 
 // openDB returns an empty database in memory.
 func openDB(t *testing.T) *table.DB {
+	_, db := openBlocks(t, 0)
+	return db
+}
+
+// openBlocks is openDB with blocks of so many bytes, 0 for the default.
+func openBlocks(t *testing.T, blockBytes int) (*engine.DB, *table.DB) {
 	t.Helper()
-	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
+	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, BlockBytes: blockBytes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +38,7 @@ func openDB(t *testing.T) *table.DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	return db
+	return e, db
 }
 
 // TestTransactionsConflict: the later COMMIT loses, with an error that says what to do; then

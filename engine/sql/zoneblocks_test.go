@@ -6,24 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kstonedb/kstone/engine"
-	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
 )
 
 // A query that is run again, whose rows of a stripe are in one block, leaves out blocks by their
 // own zones.
 func TestZonesOfRangesReadAgain(t *testing.T) {
-	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, BlockBytes: 1024})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.Close() })
-	db, err := local.Open(context.Background(), e, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
+	e, db := openBlocks(t, 1024)
 	s := sql.Open(db)
 	exec(t, s, "CREATE TABLE t (id INT, v INT, s TEXT, PRIMARY KEY (id))")
 	var rows []string

@@ -24,7 +24,7 @@ const (
 	pieceBytes = 4 << 10
 )
 
-// piece returns the length of the next piece of a value of which n bytes are left, and how many of
+// piece returns the length of the next piece of a value that lacks n bytes, and how many of
 // its bytes are random, a multiple of 8.
 func piece(n int) (length, random int) {
 	if n > pieceBytes*3/2 {

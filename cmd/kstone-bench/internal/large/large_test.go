@@ -36,7 +36,7 @@ func TestRun(t *testing.T) {
 		t.Fatalf("%d records, %v", len(run.Records), err)
 	}
 	if left, err := filepath.Glob(filepath.Join(s.Dir, "*")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("left over: %v, %v", left, err)
 	}
 	var page bytes.Buffer
 	if err := report.Write(&page, &large.Kind, []result.Run{run}, "", ""); err != nil {

@@ -79,7 +79,7 @@ type KeyScanner interface {
 	ScanKeys() (int, error)
 }
 
-// Collector is what engines have that collect the garbage of values when they are told to.
+// Collector is what engines have that collect the garbage of values only on request.
 type Collector interface{ CollectGarbage() error }
 
 // WriteCounter is what engines have that count the bytes they write to log and files. Why not what
