@@ -34,6 +34,7 @@ func (r *Reader) Extents(dst []StripeSpan, s base.Span) ([]StripeSpan, error) {
 		if first == nil {
 			continue
 		}
+		base.Yield()
 		b.Reverse = true
 		last, err := r.firstKey(&c, id, b, over)
 		if err != nil {

@@ -37,7 +37,7 @@ func TestExtentsBesideMerges(t *testing.T) {
 			}
 		}
 	}()
-	for range testutil.Effort(1000, 10_000) {
+	for range testutil.Effort(4000, 40_000) {
 		w.Publish(w.write(base.Entry{
 			Key: ordered("a"), Kind: base.KindPutTTL, Value: []byte("short"), Expiry: 10,
 		}))
