@@ -57,7 +57,8 @@ func (img image) records() []record {
 }
 
 // crashImage is what a log of several segments leaves if the machine stops without
-// a Close: records 1 to 30 are synced, 31 to 36 are not.
+// a Close: records 1 to 30 are synced, 31 to 36 are not. Its last segment was made in advance
+// and holds no record.
 func crashImage(t testing.TB) (wal.Options, image) {
 	for {
 		o := memOptions(512)
@@ -69,8 +70,10 @@ func crashImage(t testing.TB) (wal.Options, image) {
 		fill(t, l, 36)
 		img := snapshot(t, o.FS, o.Dir)
 		must(t, l.Close())
-		// The sync that the last segment began with may come late, and go further.
-		if !slices.ContainsFunc(img.records(), func(r record) bool { return r.claim > 30 }) {
+		// The sync that the last segment began with may come late, and go further; the next
+		// segment may not exist yet.
+		late := slices.ContainsFunc(img.records(), func(r record) bool { return r.claim > 30 })
+		if !late && img.lastUsed() != img.names()[len(img)-1] {
 			return o, img
 		}
 	}

@@ -268,7 +268,7 @@ func never(vfstest.Op) bool { return false }
 // or in a new one, because there is none or the last is too large.
 func TestOpenStoppedAtEveryOperation(t *testing.T) {
 	o, torn := crashImage(t)
-	clear(torn[torn.names()[len(torn)-2]][200:]) // a torn tail, and a segment after it
+	clear(torn[torn.lastUsed()][200:]) // a torn tail, and a segment after it
 	large := memOptions(512)
 	l := openNew(t, large)
 	fill(t, l, 5)
@@ -335,8 +335,7 @@ func longImage(t *testing.T) (wal.Options, image) {
 // A failure of each single operation of Recover, also of a close, is an error.
 func TestRecoverStoppedAtEveryOperation(t *testing.T) {
 	o, img := crashImage(t)
-	names := img.names()
-	clear(img[names[len(names)-1]][:64]) // its tag has to be found
+	clear(img[img.lastUsed()][:64]) // its tag has to be found
 	_, long := longImage(t)
 	for _, img := range []image{img, long} {
 		eachFailure(t, never, func(t *testing.T, p *vfstest.FailPlan) (*vfs.MemFS, error) {

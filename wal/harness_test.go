@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
@@ -123,11 +124,14 @@ type image map[string][]byte
 
 func snapshot(t testing.TB, fsys vfs.FS, dir string) image {
 	t.Helper()
+	img := image{}
 	names, err := fsys.List(dir)
 	must(t, err)
-	img := image{}
 	for _, name := range names {
 		f, err := fsys.Open(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) { // removed or renamed since
+			return snapshot(t, fsys, dir)
+		}
 		must(t, err)
 		n, err := f.Size()
 		must(t, err)

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,21 +141,24 @@ func TestReleaseKeepsWhatIsNeeded(t *testing.T) {
 }
 
 // The current segment is relied upon (by a manifest, or because all before it went)
-// only once its name and header are durable.
+// only once its name and header are durable. What releases nothing waits for no sync.
 func TestReleaseSyncsTheSuccessorFirst(t *testing.T) {
 	o := memOptions(512)
-	var mu sync.Mutex
-	synced := map[string]bool{} // guarded by mu
+	const next = "wal-0000000002.log"
+	var headed, durable atomic.Bool // whether its header is written, and synced
+	syncs := make(chan struct{})    // closed once syncs are allowed
 	o.FS = vfstest.NewFault(o.FS, func(op vfstest.Op) error {
-		mu.Lock()
-		defer mu.Unlock()
-		switch op.Kind {
-		case vfstest.OpSync:
-			synced[filepath.Base(op.Name)] = true
-		case vfstest.OpRemove:
-			if !synced["wal-0000000002.log"] {
-				return errors.New("removed before the next segment was synced")
+		name := filepath.Base(op.Name)
+		switch {
+		case op.Kind == vfstest.OpWriteAt && name == next && op.Offset == 0:
+			headed.Store(true)
+		case op.Kind == vfstest.OpSync && headed.Load():
+			<-syncs
+			if name == next {
+				durable.Store(true)
 			}
+		case op.Kind == vfstest.OpRemove && !durable.Load():
+			return errors.New("removed before the next segment was synced")
 		}
 		return nil
 	})
@@ -164,16 +167,9 @@ func TestReleaseSyncsTheSuccessorFirst(t *testing.T) {
 	for len(l.Segments()) == 0 || l.Segments()[0].State != wal.SegmentClosed {
 		fill(t, l, l.LastSeq()+1)
 	}
-	mu.Lock()
-	clear(synced)
-	mu.Unlock()
 	last := l.Segments()[0].LastSeq
 	must(t, l.Release(last)) // which is still needed
-	mu.Lock()
-	if len(synced) > 0 {
-		t.Errorf("%v synced to release nothing", synced)
-	}
-	mu.Unlock()
+	close(syncs)
 	must(t, l.Release(last+1))
 	if n := countStates(l); n[wal.SegmentClosed] != 0 {
 		t.Fatalf("states %v", n)

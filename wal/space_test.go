@@ -48,7 +48,10 @@ func TestSmallerSegmentsOnAFullDisk(t *testing.T) {
 		wantIs(t, l.MakeRoom(int64(n)), vfs.ErrNoSpace)
 		last := l.LastSeq()
 		must(t, l.Sync(last))
+		mu.Lock()
+		left = 0
 		mem.SetCapacity(0)
+		mu.Unlock()
 		if l.MakeRoom(int64(n)) != nil { // an attempt that began before there was space
 			must(t, l.MakeRoom(int64(n)))
 		}
