@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/dedup"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/growth"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/keys"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/large"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/peers"
@@ -42,6 +43,8 @@ func init() {
 	commands = []command{
 		{"chains", "the same work on databases, a process each; without a command, too",
 			"200,000 records, short turns, most chains", &peers.Kind, chains},
+		{"growth", "how figures change as the data grows: once for each -n, one report of all",
+			"200,000 records, short turns, no small cache", &growth.Kind, growthFlags},
 		{"tables", "tables, indexes and queries", "20,000 rows and short turns", &tables.Kind,
 			tablesFlags},
 		{"dedup", "which keys are new: zone maps and filters", "a million rows, three rounds",
@@ -73,8 +76,14 @@ func list(f *flag.FlagSet, names *[]string, flag, about string) {
 }
 
 func chains(f *flag.FlagSet) measurement {
-	s := &runner.Settings{Engines: store.Names(), Chains: workload.ChainNames(),
-		Progress: os.Stderr}
+	return workloads(f, "chains", workload.ChainNames())
+}
+
+func growthFlags(f *flag.FlagSet) measurement { return workloads(f, "growth", growth.Chains()) }
+
+// workloads measures chains for the page of a kind.
+func workloads(f *flag.FlagSet, kind string, names []string) measurement {
+	s := &runner.Settings{Kind: kind, Engines: store.Names(), Chains: names, Progress: os.Stderr}
 	list(f, &s.Engines, "engines", aboutEngines)
 	list(f, &s.Chains, "chains", "chains of workloads, by comma")
 	list(f, &s.Skip, "skip", "what to leave out: engine/chain, by comma")

@@ -136,12 +136,21 @@ func TestCommandsThatAreRefused(t *testing.T) {
 // TestPagesAreOfTheirRawResults makes the pages of the documents again.
 func TestPagesAreOfTheirRawResults(t *testing.T) {
 	docs := filepath.FromSlash("../../docs/benchmarks")
-	for _, name := range []string{"peers", "tables", "dedup", "small", "keys"} {
+	pages, err := filepath.Glob(filepath.Join(docs, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := 0
+	for _, file := range pages {
+		name, want := strings.TrimSuffix(filepath.Base(file), ".md"), read(t, file)
 		raw, err := filepath.Glob(filepath.Join(docs, "raw", name+"*.jsonl"))
 		if err != nil || len(raw) == 0 {
-			t.Fatalf("raw results of %s: %v, %v", name, raw, err)
+			if strings.Contains(want, "## Machine and versions") {
+				t.Errorf("raw results of %s: %v, %v", name, raw, err)
+			}
+			continue
 		}
-		want := read(t, filepath.Join(docs, name+".md"))
+		made++
 		dir := t.TempDir()
 		page := filepath.Join(dir, name+".md")
 		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
@@ -161,5 +170,8 @@ func TestPagesAreOfTheirRawResults(t *testing.T) {
 				t.Errorf("%s is not that of its raw results", filepath.Base(c))
 			}
 		}
+	}
+	if made < 5 {
+		t.Errorf("%d pages have raw results", made)
 	}
 }

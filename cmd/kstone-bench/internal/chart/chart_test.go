@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -40,9 +41,19 @@ var ratios = chart.Ratios{
 	},
 }
 
+var lines = chart.Lines{
+	Title: "Growth", Note: "logarithmic", Name: func(x float64) string { return fmt.Sprint(x) },
+	Panels: []chart.LinePanel{{Title: "load", Lines: []chart.Line{
+		{Engine: "pebble", Points: []chart.Point{{X: 10, Y: 300}, {X: 1000, Y: 200}}},
+		{Engine: "kstone", Points: []chart.Point{{X: 10, Y: 900}, {X: 1000, Y: 600}}},
+		{Engine: "lmdb", Points: []chart.Point{{X: 10, Y: 500}}},
+	}}, {Title: "debt"}},
+}
+
 func TestGolden(t *testing.T) {
 	for file, svg := range map[string][]byte{
 		"bars.svg": bars.SVG(), "ranges.svg": ranges.SVG(), "ratios.svg": ratios.SVG(),
+		"lines.svg": lines.SVG(),
 	} {
 		if err := golden.Check(file, svg); err != nil {
 			t.Error(err)
@@ -54,7 +65,10 @@ func TestWellFormed(t *testing.T) {
 	for name, svg := range map[string][]byte{
 		"bars": bars.SVG(), "ranges": ranges.SVG(), "ratios": ratios.SVG(),
 		"no bars": new(chart.Bars).SVG(), "no ranges": new(chart.Ranges).SVG(),
-		"no ratios": new(chart.Ratios).SVG(),
+		"no ratios": new(chart.Ratios).SVG(), "lines": lines.SVG(),
+		"no lines": new(chart.Lines).SVG(),
+		"a point": (&chart.Lines{Name: lines.Name, Panels: []chart.LinePanel{{Lines: []chart.Line{
+			{Engine: "kstone", Points: []chart.Point{{X: 10, Y: 100}}}}}}}).SVG(),
 	} {
 		dec, elements := xml.NewDecoder(bytes.NewReader(svg)), 0
 		for {
@@ -106,5 +120,29 @@ func TestBarsStartAtZeroAndAreInProportion(t *testing.T) {
 	if more.X < pebble.X+pebble.Width-0.2 || math.Abs(more.Width*2-pebble.Width) > 0.2 ||
 		more.Fill != pebble.Fill || kstone.Fill == pebble.Fill {
 		t.Errorf("the part of 50 beside 100 is %+v, want it to follow %+v", more, pebble)
+	}
+}
+
+func TestLinesOfTheSameFactorAreParallel(t *testing.T) {
+	var picture struct {
+		Lines []struct {
+			Y1     float64 `xml:"y1,attr"`
+			Y2     float64 `xml:"y2,attr"`
+			Stroke string  `xml:"stroke,attr"`
+			Width  string  `xml:"stroke-width,attr"`
+		} `xml:"line"`
+	}
+	if err := xml.Unmarshal(lines.SVG(), &picture); err != nil {
+		t.Fatal(err)
+	}
+	falls := map[string]float64{}
+	for _, l := range picture.Lines {
+		if l.Width == "2" {
+			falls[l.Stroke] = l.Y2 - l.Y1
+		}
+	}
+	a, b := falls["#d55e00"], falls["#0072b2"]
+	if len(falls) != 2 || a < 10 || math.Abs(a-b) > 0.3 {
+		t.Errorf("lines of 900 to 600 and of 300 to 200 fall by %v", falls)
 	}
 }

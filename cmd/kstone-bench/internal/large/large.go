@@ -217,7 +217,7 @@ func (b *bench) write(ctx context.Context, f result.Figures, written, rate strin
 			return err
 		}
 	}
-	wall, _ := m.Elapsed()
+	wall := m.Elapsed().Wall
 	err := b.db.Flush()
 	measure.AwaitIdle(settleLimit)
 	if g, ok := b.db.(store.Collector); ok && err == nil {
@@ -258,8 +258,7 @@ func (b *bench) read(ctx context.Context, f result.Figures, reads int) error {
 	m := measure.Start()
 	defer m.Stop()
 	err := b.get(ctx, reads, 3)
-	_, cpu := m.Elapsed()
-	f[getMicros] = cpu.Seconds() * 1e6 / float64(reads)
+	f[getMicros] = m.Elapsed().CPU.Seconds() * 1e6 / float64(reads)
 	return err
 }
 

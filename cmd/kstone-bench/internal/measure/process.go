@@ -56,15 +56,16 @@ func (m *Meter) watch() {
 	}
 }
 
-// Elapsed returns wall and processor time since Start.
-func (m *Meter) Elapsed() (wall, cpu time.Duration) {
-	return time.Since(m.start), CPUTime() - m.cpu
+// Elapsed returns what was used since Start, without peaks.
+func (m *Meter) Elapsed() Usage {
+	u := Usage{Wall: time.Since(m.start), CPU: CPUTime() - m.cpu}
+	u.WrittenBytes = writtenBytes() - m.wrote
+	return u
 }
 
 // Stop ends the measurement. It must be called once.
 func (m *Meter) Stop() Usage {
-	u := Usage{Wall: time.Since(m.start), CPU: CPUTime() - m.cpu}
-	u.WrittenBytes = writtenBytes() - m.wrote
+	u := m.Elapsed()
 	close(m.stop)
 	m.done.Wait()
 	u.PeakRSSBytes, u.PeakAnonBytes = peakBytes(), max(m.anon, anonBytes())

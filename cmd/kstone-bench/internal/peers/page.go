@@ -186,7 +186,8 @@ func (s *part) withHarness(rows ...report.Row) []string {
 // known are the figures that have tables of their own.
 var known = []string{result.Ops, result.Seconds, result.PerSecond, result.CPU, result.SettledCPU,
 	result.P50, result.P99, result.P999, result.Max, result.UserBytes, result.WrittenBytes,
-	result.DiskBytes, result.LiveBytes, result.PeakRSSBytes, result.PeakAnonBytes}
+	result.RestSeconds, result.RestBytes, result.DiskBytes, result.LiveBytes, result.PeakRSSBytes,
+	result.PeakAnonBytes}
 
 // extras lists the figures of single workloads.
 func (s *part) extras() {

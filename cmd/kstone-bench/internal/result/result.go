@@ -40,6 +40,11 @@ const (
 	CPU        = "cpu_ns_per_op"
 	SettledCPU = "settled_cpu_ns_per_op"
 
+	// RestSeconds and RestBytes are what a workload that writes leaves to be done: the time from
+	// its end until the process is idle, with 0.3 s of idleness, and what it writes then.
+	RestSeconds = "rest_seconds"
+	RestBytes   = "rest_bytes"
+
 	P50  = "p50_us"
 	P99  = "p99_us"
 	P999 = "p999_us"

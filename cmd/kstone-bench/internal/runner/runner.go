@@ -28,6 +28,7 @@ const WorkerEnv = "KSTONE_BENCH_PLAN"
 
 // Settings of a whole run.
 type Settings struct {
+	Kind            string // of the page that the results are for
 	Engines, Chains []string
 	// Skip holds pairs "engine/chain" that are left out.
 	Skip        []string
@@ -47,7 +48,10 @@ type Settings struct {
 // Quick takes few records and the chains with the most targets.
 func (s *Settings) Quick() {
 	s.Records, s.Repeats, s.Seconds = 200_000, 1, 0.5
-	s.Chains = []string{"seq", "batch", "point", "query", "sync", "reopen"}
+	s.Chains = slices.DeleteFunc(s.Chains, func(c string) bool {
+		return !slices.Contains([]string{"seq", "batch", "point", "query", "sync", "reopen",
+			"growth"}, c)
+	})
 }
 
 // Check returns an error if an engine or chain is unknown, or a number makes no sense.
@@ -79,7 +83,7 @@ func (s *Settings) Check() error {
 
 // Meta describes the machine, the engines and what they survive.
 func (s *Settings) Meta() result.Meta {
-	m := result.NewMeta("chains")
+	m := result.NewMeta(s.Kind)
 	for _, name := range s.Engines {
 		if e, err := store.Find(name); err == nil {
 			if m.Describe(name, e.Module, e.Unsynced); e.Version != nil {

@@ -41,9 +41,10 @@ func TestMain(m *testing.M) {
 
 func settings(t *testing.T, engines, chains string) runner.Settings {
 	return runner.Settings{
-		Engines: strings.Split(engines, ","), Chains: strings.Split(chains, ","), Repeats: 1,
-		Records: 2000, ValueBytes: 100, Seconds: 0.02, WriteBuffer: 4 << 20, Cache: 8 << 20,
-		Dir: t.TempDir(), TimeLimit: time.Minute, Progress: io.Discard,
+		Kind: "chains", Engines: strings.Split(engines, ","), Chains: strings.Split(chains, ","),
+		Repeats: 1, Records: 2000, ValueBytes: 100, Seconds: 0.02,
+		WriteBuffer: 4 << 20, Cache: 8 << 20, Dir: t.TempDir(), TimeLimit: time.Minute,
+		Progress: io.Discard,
 	}
 }
 
@@ -79,6 +80,11 @@ func TestTinyRun(t *testing.T) {
 		}
 		if r.Figures["lost_records"] != 0 {
 			t.Errorf("%s lost %v records in a kill", r.Engine, r.Figures)
+		}
+		fill := strings.HasPrefix(r.Case, "fill")
+		if fill != (r.Figures[result.RestSeconds] > 0.3) ||
+			r.Figures[result.RestBytes] > r.Figures[result.WrittenBytes] {
+			t.Errorf("what is left to be done: %+v", r)
 		}
 		got = append(got, fmt.Sprintf("%d %s %s", r.Round, r.Case, r.Engine))
 	}
@@ -126,7 +132,9 @@ func TestEveryChain(t *testing.T) {
 		"point scanunordered ×1", "point scanunordered ×2", "point readwhilewriting ×2",
 		"point overwrite ×1", "point putifabsent ×1", "point deleterandom ×1",
 		"query query ×1", "query querylatest ×2", "sync fillsync ×64", "ycsb ycsb-e ×2",
-		"cold readrandom ×1", "cold query ×1", "large readrandom ×1", "stall fillrandom ×1",
+		"cold readrandom ×1", "cold query ×1", "cold16 query ×1", "growth load ×1",
+		"growth readmissing ×1", "growth query ×1", "growth reopen-clean ×1",
+		"large readrandom ×1", "stall fillrandom ×1",
 	} {
 		if !seen[want] {
 			t.Errorf("no %s", want)
@@ -194,5 +202,14 @@ func TestSettingsAreChecked(t *testing.T) {
 		if change(&s); s.Check() == nil {
 			t.Errorf("%s passes", name)
 		}
+	}
+}
+
+func TestQuickKeepsChainsOfItsKind(t *testing.T) {
+	s := settings(t, "kstone", "growth,cold,cold16")
+	s.Kind = "growth"
+	s.Quick()
+	if fmt.Sprint(s.Chains) != "[growth]" || s.Meta().Kind != "growth" {
+		t.Errorf("chains %v of %s", s.Chains, s.Meta().Kind)
 	}
 }

@@ -14,6 +14,8 @@ import (
 type Chain struct {
 	Name, About string
 	phases      [][]step
+	// Growth is set for a chain of the command growth only.
+	Growth bool
 }
 
 // step prepares something, or runs jobs.
@@ -37,7 +39,11 @@ func do(j func(e *Env, goroutines int) job, goroutines ...int) step {
 // Chains lists all chains in the order they run.
 func Chains() []Chain {
 	one := func(name, about string, steps ...step) Chain {
-		return Chain{name, about, [][]step{steps}}
+		return Chain{name, about, [][]step{steps}, false}
+	}
+	cold := func(times int64) []step {
+		return []step{cacheBy(times), fresh, partitions, do(fillBatch("load"), 1), warm,
+			do(readRandom, 1), do(query, 1)}
 	}
 	return []Chain{
 		one("seq", "fill in key order, scan", fresh, do(fillSeq, 1), do(readSeq, 1)),
@@ -52,21 +58,25 @@ func Chains() []Chain {
 		one("ycsb", "the core workloads of YCSB", append([]step{opened(ycsbGoroutines),
 			do(fillBatch("load"), 1), warm}, ycsbSteps()...)...),
 		{"reopen", "open after a kill, after a clean close, and with a full log",
-			[][]step{{fresh, writeAll}, {openKilled}, {openClean, writeLog}, {openFullLog}}},
-		one("cold", "data four times as large as the block cache", quarterCache, fresh, partitions,
-			do(fillBatch("load"), 1), warm, do(readRandom, 1), do(query, 1)),
+			[][]step{{fresh, writeAll}, {openKilled}, {openClean, writeLog}, {openFullLog}}, false},
+		one("cold", "data four times as large as the block cache", cold(4)...),
 		one("large", "values of 1 KiB, an eighth of the records", large, fresh, do(fillRandom, 1),
 			warm, do(readRandom, 1), do(readMissing, 1), do(readSeq, 1), do(overwrite, 1)),
 		one("stall", "five times the records at random: the longest write", fiveTimes, fresh,
 			do(fillRandom, 1)),
+		{"growth", "load, read, query and scan partitions; open in another process",
+			[][]step{{fresh, partitions, do(fillBatch("load"), 1), warm, do(readRandom, 1),
+				do(readMissing, 1), do(query, 1), do(readSeq, 1)}, {partitions, openClean}}, true},
+		{"cold16", "data 16 times as large as the block cache", [][]step{cold(16)}, true},
 	}
 }
 
-// ChainNames lists the names of the chains in that order.
-func ChainNames() []string {
-	var names []string
+// ChainNames lists the names of the chains that run without a command, in that order.
+func ChainNames() (names []string) {
 	for _, c := range Chains() {
-		names = append(names, c.Name)
+		if !c.Growth {
+			names = append(names, c.Name)
+		}
 	}
 	return names
 }
@@ -107,7 +117,7 @@ func (e *Env) prepare() {
 	e.values = dataset.NewValues(e.ValueBytes)
 	e.ValueBytes = e.values.Size()
 	e.order = dataset.NewPermutation(e.Records, uint64(e.Repeat)+5)
-	e.pk, e.id, e.live = dataset.KeyBytes, pointID, e.Records
+	e.pk, e.id, e.absent, e.live = dataset.KeyBytes, pointID, 1, e.Records
 	e.next.Store(e.Records)
 }
 
@@ -119,15 +129,17 @@ func opened(writers int) step { return func(e *Env) error { return e.open(true, 
 
 // partitions changes to the layout of partitions.
 func partitions(e *Env) error {
-	e.pk, e.id = pkBytes, partitionID
+	e.pk, e.id, e.absent = pkBytes, partitionID, partitionRecords
 	return nil
 }
 
-// quarterCache takes a block cache of a quarter of the data. The files stay in the page
+// cacheBy takes a block cache of the data's size by times. The files stay in the page
 // cache of the system; what is measured is bringing a block in.
-func quarterCache(e *Env) error {
-	e.CacheBytes = int64(e.Records) * e.recordBytes() / 4
-	return nil
+func cacheBy(times int64) step {
+	return func(e *Env) error {
+		e.CacheBytes = int64(e.Records) * e.recordBytes() / times
+		return nil
+	}
 }
 
 func large(e *Env) error {

@@ -50,12 +50,13 @@ type Env struct {
 	zipf   *dataset.Zipf
 	pk     int                   // bytes of the partition key
 	id     func(i uint64) uint64 // the layout: what number i is called
+	absent uint64                // from the number of a record to one that is not there
 	live   uint64                // records in the database
 	next   atomic.Uint64         // number of the next record that YCSB inserts
 }
 
 // settleLimit bounds the wait for background work.
-const settleLimit = 3 * time.Minute
+const settleLimit = 10 * time.Minute
 
 // open opens the store and, with fresh, deletes what is there first.
 func (e *Env) open(fresh, sync bool, writers int) error {
@@ -230,7 +231,7 @@ func (e *Env) execute(j job, goroutines int) (result.Figures, error) {
 		})
 	}
 	wg.Wait()
-	wall, cpu := meter.Elapsed()
+	worked := meter.Elapsed()
 	stopBeside.Store(true)
 	beside.Wait()
 	err := errors.Join(errs...)
@@ -248,11 +249,13 @@ func (e *Env) execute(j job, goroutines int) (result.Figures, error) {
 		}
 	}
 	f := result.Figures{
-		result.Ops: float64(ops), result.Seconds: wall.Seconds(),
-		result.PerSecond: float64(ops) / wall.Seconds(),
-		result.CPU:       float64(cpu.Nanoseconds()) / float64(max(ops, 1)),
+		result.Ops: float64(ops), result.Seconds: worked.Wall.Seconds(),
+		result.PerSecond: float64(ops) / worked.Wall.Seconds(),
+		result.CPU:       float64(worked.CPU.Nanoseconds()) / float64(max(ops, 1)),
 	}
 	if j.settle {
+		f[result.RestSeconds] = (usage.Wall - worked.Wall).Seconds()
+		f[result.RestBytes] = float64(usage.WrittenBytes - worked.WrittenBytes)
 		f[result.SettledCPU] = float64(usage.CPU.Nanoseconds()) / float64(ops)
 	}
 	used(f, usage, lat)

@@ -26,8 +26,10 @@ func (w *worker) get(id uint64) error {
 	return w.env.values.Check(id, v)
 }
 
-// warmStep: every 16th record is read to warm up, several in every block.
-const warmStep = 16
+const (
+	warmStep  = 16      // every 16th record is read to warm up, several in every block,
+	warmReads = 500_000 // but not more than this, which is more than caches hold
+)
 
 // warm reads enough, untimed, that caches hold what they can.
 func warm(e *Env) error {
@@ -35,7 +37,7 @@ func warm(e *Env) error {
 		return nil
 	}
 	w := e.newWorker(0, "warm")
-	for i := uint64(0); i < e.Records; i += warmStep {
+	for i := uint64(0); i < e.Records; i += max(warmStep, e.Records/warmReads) {
 		if err := w.get(e.id(i)); err != nil {
 			return err
 		}
@@ -60,7 +62,7 @@ func readZipf(e *Env, _ int) job {
 // readMissing asks for keys between those that exist.
 func readMissing(e *Env, _ int) job {
 	return job{name: "readmissing", every: readEvery, op: func(w *worker, _ uint64) error {
-		id := e.id(w.rng.Uint64N(e.Records)) + 1
+		id := e.id(w.rng.Uint64N(e.Records)) + e.absent
 		_, ok, err := e.db.Get(w.got[:0], w.keyOf(id))
 		if ok {
 			return fmt.Errorf("record %d exists", id)
