@@ -231,7 +231,7 @@ func (f *Frame) access() (Reading, error) {
 // scan reads the ranges.
 func (f *Frame) scan() error {
 	rg := store.Range{Kind: store.KindPartitions, PKs: f.ranges.PKs, Spans: f.ranges.Spans,
-		Unordered: !f.Ordered, Reverse: f.Reverse}
+		Unordered: !f.Ordered, Reverse: f.Reverse, KeysOnly: f.KeysOnly && !f.q.Stored}
 	if f.ranges.Interval {
 		rg.Kind, rg.PKs, rg.Spans = store.KindInterval, nil, nil
 		rg.From, rg.To = f.ranges.From, f.ranges.To
@@ -469,7 +469,12 @@ func (f *Frame) row(key store.Key, value []byte) {
 
 // decode sets columns of f.full and reports whether they could be read.
 func (f *Frame) decode(key store.Key, value []byte, want *schema.ColumnSet) bool {
-	err := f.Table.Decode(f.full, key, value, want)
+	var err error
+	if f.KeysOnly {
+		err = f.Table.DecodeKey(f.full, key, want)
+	} else {
+		err = f.Table.Decode(f.full, key, value, want)
+	}
 	if err != nil {
 		f.fail(err)
 	}

@@ -157,20 +157,24 @@ func (a *access) appendSpans(out []store.Span, ranges []spans.Range) []store.Spa
 // partition returns the range of a stream that is one partition.
 func (a *access) partition(st *plan.Stream) store.Range {
 	r := store.Partition(st.PK, a.spans(st.Ranges)...)
-	r.Reverse = a.node.Reverse
+	r.Reverse, r.KeysOnly = a.node.Reverse, a.keysOnly()
 	return r
 }
 
 // interval returns the range of partition keys.
 func (a *access) interval(rg spans.Range) store.Range {
 	r := store.Interval(rg.Lo, rg.Hi)
-	r.Reverse = a.node.Reverse
+	r.Reverse, r.KeysOnly = a.node.Reverse, a.keysOnly()
 	r.Unordered = !a.node.Ordered && !a.node.Merge
 	if a.shared {
 		r.Share = a.worker.division.stripes
 	}
 	return r
 }
+
+// keysOnly reports whether rows are read without their values. Entries are not: those of a unique
+// index have the keys of their rows in them.
+func (a *access) keysOnly() bool { return a.node.KeysOnly && a.node.Index == nil }
 
 // isPoint reports whether the stream is a single row, of a table without sort key.
 func isPoint(st *plan.Stream) bool { return st.PK != nil && len(st.Ranges) == 0 }

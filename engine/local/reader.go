@@ -148,7 +148,7 @@ func gatherOf(r *store.Range) engine.Gather {
 	return engine.Gather{
 		PKs: r.PKs, Spans: r.Spans, Each: r.Each, ByPartition: r.Unordered, Reverse: r.Reverse,
 		Limit: r.Limit, StartAfter: r.After,
-		Filter: filterOf(r), MayHold: r.MayHold, Blocks: r.Blocks,
+		Filter: filterOf(r), MayHold: r.MayHold, Blocks: r.Blocks, KeysOnly: r.KeysOnly,
 	}
 }
 
@@ -167,7 +167,7 @@ func scanOf(r *store.Range) engine.Scan {
 	s := engine.Scan{
 		From: store.Key{PK: r.From}, To: store.Key{PK: r.To}, Unordered: r.Unordered,
 		Reverse: r.Reverse, Limit: r.Limit, Filter: filterOf(r), MayHold: r.MayHold,
-		Blocks: r.Blocks, Share: r.Share,
+		Blocks: r.Blocks, Share: r.Share, KeysOnly: r.KeysOnly,
 	}
 	switch {
 	case r.After.PK == nil:

@@ -25,8 +25,8 @@ type Physical struct {
 	// Point says that at most one row is found, at what Key returns; otherwise Bind makes
 	// ranges.
 	Point bool
-	// Covering says that entries have all columns that are used.
-	Covering bool
+	// Covering says that entries have all columns that are used, and KeysOnly that keys of rows do.
+	Covering, KeysOnly bool
 	// Ordered says that rows come in the order of the sort keys over all partitions, with
 	// Reverse the other way round; otherwise in any order.
 	Ordered, Reverse bool
@@ -107,7 +107,7 @@ func (p *Prepared) findPhysical() {
 		return
 	}
 	d.Table, d.Index, d.path = a.Table, a.Index, a.path
-	d.Covering = a.Covering && a.Index != nil
+	d.Covering, d.KeysOnly = a.Covering && a.Index != nil, a.KeysOnly && a.Index == nil
 	d.Ordered, d.Reverse = a.Ordered, a.Reverse
 	d.Point = a.Point && q.wantsRow() && d.path.hasKey()
 	if !d.Point && !d.readsRanges() || d.path.rel.source != 0 {

@@ -66,6 +66,9 @@ type Range struct {
 	// Blocks, if not nil, counts the blocks that were tested by MayHold. A store without zones
 	// counts none.
 	Blocks *BlockCounts
+	// KeysOnly says that the values of items are not needed: a store that keeps large values apart
+	// need not read them.
+	KeysOnly bool
 }
 
 // Point is the range of one key.

@@ -1,0 +1,85 @@
+package sql_test
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/internal/openfs"
+	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
+
+// A query that needs no more than the keys of rows reads none of the values that are kept apart:
+// it works without their files.
+func TestKeysOnlyReadsNoLargeValues(t *testing.T) {
+	fsys := vfs.NewMem()
+	open := func() (*engine.DB, *sql.Session, func()) {
+		opened, err := openfs.Open(fsys, "db", &engine.Options{LargeValue: 1 << 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := opened.(*engine.DB)
+		db := tablesOf(t, e, 0)
+		return e, sql.Open(db), func() {
+			if err := errors.Join(db.Close(), e.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	e, s, end := open()
+	exec(t, s, "CREATE TABLE t (p INT, id INT, s TEXT, PRIMARY KEY (p, id))")
+	for i := range 40 {
+		exec(t, s, "INSERT INTO t VALUES (?, ?, ?)", i%4, i, strings.Repeat("x", 4000+i))
+	}
+	if err := e.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	e, s, end = open()
+	defer end()
+	names, err := fsys.List("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, ".val") {
+			if err := fsys.Remove(filepath.Join("db", name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for text, want := range map[string]int{
+		"SELECT id FROM t":                                           40,
+		"SELECT id FROM t WHERE id % 2 = 1":                          20,
+		"SELECT id FROM t ORDER BY id DESC":                          40,
+		"SELECT id FROM t WHERE p = 2 AND id > 10":                   7,
+		"SELECT p, max(id), count(*) FROM t GROUP BY p":              4,
+		"SELECT a.id FROM t a JOIN t b ON a.id = b.id WHERE a.p = 1": 10,
+	} {
+		if n, err := countedRows(t, s, text); n != want || err != nil {
+			t.Errorf("%s: %d rows, %v, want %d", text, n, err, want)
+		}
+	}
+	if _, err := countedRows(t, s, "SELECT s FROM t"); err == nil {
+		t.Error("values are read without their files")
+	}
+}
+
+// countedRows returns how many rows a query has.
+func countedRows(t *testing.T, s *sql.Session, text string) (n int, err error) {
+	t.Helper()
+	rows, err := s.Query(t.Context(), text)
+	if err != nil {
+		return 0, err
+	}
+	for _, err := range rows.All() {
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
