@@ -242,10 +242,12 @@ func newState() *manifest.State {
 // prepare fills in everything that needs no log.
 func (db *DB) prepare(state *manifest.State, flushGroup int) {
 	o := &db.opts
+	images := int(min(o.CacheBytes/64, 4<<20)) // of what is for slots
 	db.reads = read.New(read.Env{
 		Stripes: &db.stripes, Seed: state.HashSeed, BlockBytes: o.BlockBytes, NowMs: db.nowMs,
 		ReadAheadBytes: int(max(1<<20, min(o.CacheBytes/8, 8<<20))),
-		SlotBytes:      int(min(o.CacheBytes/16, math.MaxInt32)),
+		SlotBytes:      int(min(o.CacheBytes/16, math.MaxInt32)) - images,
+		ImageBytes:     images,
 		Follows:        o.ReadOnly, Explain: db.explain,
 	})
 	db.from = db.reads.Reader(nil, nil)

@@ -89,7 +89,8 @@ func TestLookupsThatMeetAFrequentValue(t *testing.T) {
 				t.Fatalf("%s: the lookups went on:\n%s", name, p.ExplainAnalyze())
 			}
 			fetched, room := j.Right.Actual().Fetched, name == "room"
-			if turned := fetched < boundRows; turned != room {
+			// Of the rows, one has no partner.
+			if turned := fetched < boundRows-1; turned != room {
 				t.Errorf("%s: %d rows fetched:\n%s", name, fetched, p.ExplainAnalyze())
 			}
 		}

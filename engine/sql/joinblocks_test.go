@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/sql"
 )
 
@@ -16,7 +17,7 @@ import (
 //
 // Promise (sql): Joins that leave out rows without a partner early have the same result.
 func TestJoinsOfBlocks(t *testing.T) {
-	e, db := openBlocks(t, 0)
+	e, db := openBlocks(t, engine.Options{})
 	s := sql.Open(db)
 	exec(t, s, "CREATE TABLE t (p INT, id INT, g INT NULL, w INT, PARTITION KEY (p), "+
 		"SORT KEY (id))")

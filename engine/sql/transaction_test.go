@@ -21,14 +21,15 @@ import (
 
 // openDB returns an empty database in memory.
 func openDB(t *testing.T) *table.DB {
-	_, db := openBlocks(t, 0)
+	_, db := openBlocks(t, engine.Options{})
 	return db
 }
 
-// openBlocks is openDB with blocks of so many bytes, 0 for the default.
-func openBlocks(t *testing.T, blockBytes int) (*engine.DB, *table.DB) {
+// openBlocks is openDB with options, and the database below.
+func openBlocks(t *testing.T, o engine.Options) (*engine.DB, *table.DB) {
 	t.Helper()
-	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, BlockBytes: blockBytes})
+	o.InMemory = true
+	e, err := engine.Open(t.TempDir(), &o)
 	if err != nil {
 		t.Fatal(err)
 	}

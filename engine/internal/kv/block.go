@@ -62,7 +62,8 @@ func (b *Block) Len() int {
 	return len(b.rows)
 }
 
-// Stripe returns the stripe of an unordered scan that the items come from; 0 in others.
+// Stripe returns the stripe of an unordered scan that the items come from; 0 in others, and if they
+// come from several.
 func (b *Block) Stripe() int { return int(b.stripe) }
 
 // Value returns the value of item i.

@@ -10,9 +10,10 @@ import (
 // one of them, in the order of the stripes. The zero Share is ready.
 type Share struct{ next atomic.Int32 }
 
-// Take returns the next of n positions of a share; ok is false after the last.
-func Take(s *Share, n int) (i int, ok bool) {
-	i = int(s.next.Add(1)) - 1
+// Take takes the next positions of n of a share, some or fewer at the end, and returns the first of
+// them; ok is false after the last.
+func Take(s *Share, some, n int) (i int, ok bool) {
+	i = int(s.next.Add(int32(some))) - some
 	return i, i < n
 }
 

@@ -11,13 +11,15 @@ import (
 // WalkShared is Walk of those stripes that the share gives to the iteration.
 func (it *Iteration) WalkShared(share *kv.Share, reverse bool) {
 	it.reverse, it.share = reverse, share
-	it.walkNext()
+	if !it.remembered() {
+		it.walkNext()
+	}
 }
 
 // walkNext opens the next stripe of the share, and reports whether there is one.
 func (it *Iteration) walkNext() bool {
 	for {
-		i, ok := kv.Take(it.share, len(it.stripes))
+		i, ok := kv.Take(it.share, 1, len(it.stripes))
 		if !ok {
 			return false
 		}
@@ -37,13 +39,21 @@ func (it *Iteration) Stripe() uint8 { return it.stripe }
 // Block is what an iteration has at hand: rows, or plain entries.
 type Block struct {
 	Rows  []base.Entry
-	Plain *stripe.Entries // nil: Rows
+	Plain kv.Entries // nil: Rows
 }
 
 // Block moves over the next entries that are wanted, as many as are at hand, and sets b to them. It
 // reports false at the end, or if Err says why it cannot go on. They are in one partition, if Part
 // says so, and valid until the next call.
 func (it *Iteration) Block(b *Block) bool {
+	if it.image.of != nil {
+		if it.err = it.pause(); it.err != nil || !it.nextOfImage() {
+			return false
+		}
+		b.Plain, b.Rows = &it.image, nil
+		it.sinceOK += it.image.to - it.image.from
+		return true
+	}
 	for {
 		if it.at == len(it.rows) && it.plain() {
 			if it.source.Entries(&it.entries) {

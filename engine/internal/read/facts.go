@@ -19,10 +19,15 @@ type spanFacts [factShards]cache.Spans[*spanFact]
 // factShards times four is how many spans are remembered.
 const factShards = 8
 
-// spanFact is what is known of a span: of each stripe, and the last count of all of them.
+// spanFact is what is known of a span: of each stripe, and of all of them the last count, and the
+// image.
 type spanFact struct {
 	stripes [base.NumStripes]stripe.Known
 	count   atomic.Pointer[spanCount]
+
+	watch atomic.Pointer[watch] // the last one
+	rest  atomic.Int32          // scans that pass before the next
+	pause atomic.Int32          // how many they were
 }
 
 // spanCount is how many items a span has at a seq.

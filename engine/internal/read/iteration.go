@@ -70,6 +70,7 @@ type selection struct {
 	stripes   []uint8   // of a scan: those to walk, or, if merged or shared, all
 	known     *spanFact // of the span of these, or nil
 	share     *kv.Share // nil: stripes are walked by this iteration alone
+	image     imagePart // of the span, in place of the source
 	stripe    uint8     // that is walked
 	span      base.Span
 	reverse   bool
@@ -214,7 +215,9 @@ func (it *Iteration) Walk(first base.Span, reverse bool) {
 	switch {
 	case len(it.stripes) == 0:
 	case sameSpan(first, it.span):
-		it.advance()
+		if !it.remembered() {
+			it.advance()
+		}
 	default:
 		it.stripe = it.stripes[0]
 		it.stripes = it.stripes[1:]
@@ -380,6 +383,13 @@ func (it *Iteration) entry() *base.Entry {
 // refill asks the source for more rows, and what follows it.
 func (it *Iteration) refill() bool {
 	it.passed()
+	if it.image.of != nil && it.err == nil {
+		if it.err = it.pause(); it.err == nil && it.nextOfImage() {
+			it.kept = it.image.appendRows(it.kept[:0])
+			it.rows = it.kept
+		}
+		return len(it.rows) > 0
+	}
 	for it.err == nil && it.source != nil {
 		if it.err = it.pause(); it.err != nil {
 			break

@@ -44,7 +44,9 @@ type Env struct {
 	ReadAheadBytes int
 	// SlotBytes bounds the memory of a map of slots.
 	SlotBytes int
-	NowMs     func() int64
+	// ImageBytes bounds the memory of images of small spans.
+	ImageBytes int
+	NowMs      func() int64
 	// Follows says that another process writes: stripes are switched, and readers of the present
 	// read at the visible seq.
 	Follows bool
@@ -63,6 +65,7 @@ type State struct {
 	counters counters
 	visible  visible
 	making   slotMaking
+	watches  watches
 }
 
 // New returns the state of a database whose stripes need not be initialised yet.
@@ -105,6 +108,7 @@ func (s *State) Retention() stripe.Retention {
 	horizon := s.visible.load()
 	now := s.MergeNowMs() // before the floor, which only goes up
 	s.ageSlots(now)
+	s.ageWatches(now)
 	if floor, kept := s.Floor(); kept {
 		horizon = min(horizon, floor)
 	}

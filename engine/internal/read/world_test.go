@@ -42,7 +42,8 @@ func newWorld(t *testing.T) *world {
 	w.env.NextFile = func() base.FileNum { files++; return files }
 	w.now.Store(1)
 	w.State = New(Env{
-		Stripes: &w.stripes, BlockBytes: 4096, SlotBytes: 1 << 20, NowMs: w.now.Load,
+		Stripes: &w.stripes, BlockBytes: 4096, SlotBytes: 1 << 20, ImageBytes: 1 << 20,
+		NowMs: w.now.Load,
 	})
 	for i := range w.stripes {
 		w.stripes[i].Init(base.StripeID(i), &w.env, nil)
@@ -86,6 +87,7 @@ func (w *world) write(e base.Entry) base.SeqNum {
 	if err != nil {
 		w.t.Error(err)
 	}
+	w.Watched().TouchKey(e.Key, e.Seq)
 	w.stripes[keycodec.Stripe(key.PK)].Put(&e, w.Hash(e.Key), w.Horizon())
 	return e.Seq
 }

@@ -1,0 +1,249 @@
+package read
+
+import (
+	"github.com/kstonedb/kstone/engine/internal/kv"
+	"github.com/kstonedb/kstone/internal/base"
+)
+
+// image is the items of a span, none of which expires, in the order of a walk over all stripes. It
+// does not change.
+type image struct {
+	data   []byte       // of each item the key, then the value
+	values []base.Place // in data
+	seqs   []base.SeqNum
+	shared int // bytes that all keys begin with
+	// starts are the first items of stripes, and then the number of all.
+	starts [base.NumStripes + 1]int32
+}
+
+const (
+	// maxImageBytes bounds an image. Why not more: of larger spans the stripes have so many rows
+	// that it does not matter how long it takes to open them.
+	maxImageBytes = 512 << 10
+	// spareImageBytes is by how much the stripes read so far may have more than four times their
+	// share of that. Why: of a large table little is read to find out that it is.
+	spareImageBytes = 32 << 10
+	// imageRows is how many items of an image are at hand together.
+	imageRows = 256
+	// imageItemBytes is what an item takes besides key and value.
+	imageItemBytes = 16
+)
+
+// bytes returns its memory, but for what does not depend on the items.
+func (m *image) bytes() int { return len(m.data) + imageItemBytes*len(m.values) }
+
+// key returns the key of item i.
+func (m *image) key(i int) []byte { return m.data[m.start(i):m.values[i].From] }
+
+// start returns where the key of item i is.
+func (m *image) start(i int) uint32 {
+	if i == 0 {
+		return 0
+	}
+	return m.values[i-1].To
+}
+
+// startsAt says that what follows are items of a stripe, or, if it is NumStripes, nothing. The
+// stripes from next to it start here.
+func (m *image) startsAt(next *int, stripe int) {
+	for ; *next <= stripe; *next++ {
+		m.starts[*next] = int32(len(m.values))
+	}
+}
+
+// add adds the items of a block.
+func (m *image) add(b *Block) {
+	if x := b.Plain; x != nil {
+		values := x.Values()
+		prefix := x.AppendPrefix(nil)
+		for i := range values.Places {
+			m.data = append(append(m.data, prefix...), x.Suffix(i)...)
+			m.addValue(values.At(i), x.Seq(i))
+		}
+		return
+	}
+	for i := range b.Rows {
+		e := &b.Rows[i]
+		m.data = append(m.data, e.Key...)
+		m.addValue(e.Value, e.Seq)
+	}
+}
+
+// addValue adds an item whose key was added.
+func (m *image) addValue(value []byte, seq base.SeqNum) {
+	from := len(m.data)
+	m.data = append(m.data, value...)
+	m.values = append(m.values, base.Place{From: uint32(from), To: uint32(len(m.data))})
+	m.seqs = append(m.seqs, seq)
+	key, n := m.key(len(m.values)-1), 0
+	if len(m.values) == 1 {
+		m.shared = len(key)
+	}
+	for first := m.key(0); n < min(m.shared, len(key)) && first[n] == key[n]; {
+		n++
+	}
+	m.shared = n
+}
+
+// imagePart is items of an image, [from, to). It implements kv.Entries.
+type imagePart struct {
+	of       *image
+	from, to int
+	end      int // items until there have been taken
+}
+
+// nextOfImage moves over the next items of the image, and reports whether there are any. Of a share
+// it takes as many stripes as have about imageRows.
+func (it *Iteration) nextOfImage() bool {
+	p := &it.image
+	for p.to == p.end {
+		if it.share == nil {
+			return false
+		}
+		some := imageRows * base.NumStripes / max(1, len(p.of.values))
+		some = min(max(some, 1), base.NumStripes)
+		i, ok := kv.Take(it.share, some, base.NumStripes)
+		if !ok {
+			return false
+		}
+		it.stripe = uint8(i)
+		p.to, p.end = int(p.of.starts[i]), int(p.of.starts[min(i+some, base.NumStripes)])
+	}
+	p.from, p.to = p.to, min(p.to+imageRows, p.end)
+	return true
+}
+
+// appendRows appends the items as entries.
+func (p *imagePart) appendRows(dst []base.Entry) []base.Entry {
+	m := p.of
+	for i := p.from; i < p.to; i++ {
+		v := m.values[i]
+		dst = append(dst, base.Entry{
+			Key: m.key(i), Value: m.data[v.From:v.To:v.To], Seq: m.seqs[i], Kind: base.KindPut,
+		})
+	}
+	return dst
+}
+
+// Values implements kv.Entries.
+func (p *imagePart) Values() base.Values {
+	return base.Values{Data: p.of.data, Places: p.of.values[p.from:p.to]}
+}
+
+// KeyBytes implements kv.Entries.
+func (p *imagePart) KeyBytes(i int) int { return len(p.of.key(p.from + i)) }
+
+// Bytes implements kv.Entries.
+func (p *imagePart) Bytes() int { return int(p.of.start(p.to) - p.of.start(p.from)) }
+
+// AppendPrefix implements kv.Entries.
+func (p *imagePart) AppendPrefix(dst []byte) []byte {
+	return append(dst, p.of.key(p.from)[:p.of.shared]...)
+}
+
+// Suffix implements kv.Entries.
+func (p *imagePart) Suffix(i int) []byte { return p.of.key(p.from + i)[p.of.shared:] }
+
+// Seq implements kv.Entries.
+func (p *imagePart) Seq(i int) base.SeqNum { return p.of.seqs[p.from+i] }
+
+var _ kv.Entries = (*imagePart)(nil)
+
+// remembered makes the image of the span what is read, and reports whether there is one: the span
+// was walked over before, at seqs at which it was the same. It is true after an error, too.
+func (it *Iteration) remembered() bool {
+	if !it.mayRemember() {
+		return false
+	}
+	w, seq := it.known.watch.Load(), it.node.seq
+	switch {
+	case w == nil || w.over(seq):
+		it.known.rewatch(it, w)
+		return false
+	case !w.holds(seq):
+		return false
+	}
+	w.usedMs.Store(it.state.env.NowMs())
+	m := w.image.Load()
+	if m == nil && w.making.CompareAndSwap(false, true) {
+		m = it.makeImage(w)
+	}
+	if m == nil {
+		return it.err != nil
+	}
+	w.uses.Add(1)
+	it.stripes, it.image.of = nil, m
+	if it.share == nil {
+		it.image.end = len(m.values)
+	}
+	return true
+}
+
+// mayRemember reports whether all that the database has of a span is wanted, in the order of
+// images, and nothing else.
+func (it *Iteration) mayRemember() bool {
+	if it.known == nil || len(it.stripes) != base.NumStripes || it.reverse || it.limit != 0 ||
+		it.from != 0 {
+		return false
+	}
+	tx, s := it.reader.tx, it.state
+	return (tx == nil || tx.writes == 0) && s.env.ImageBytes > 0 && (s.log != nil || s.env.Follows)
+}
+
+// makeImage makes the image of a watched span, for this reader and the next ones; nil if it is too
+// large, something of it expires, or it cannot be read.
+func (it *Iteration) makeImage(w *watch) *image {
+	c := NewIteration()
+	defer c.Close()
+	if c.Start(it.ctx, it.reader, 0) != nil || c.node.gen != it.node.gen {
+		return nil
+	}
+	c.stripes, c.known, c.span = it.stripes, it.known, it.span
+	m, most, next := new(image), min(maxImageBytes, it.state.env.ImageBytes), 0
+	if c.advance() {
+		for b := new(Block); c.Block(b); {
+			m.startsAt(&next, int(c.stripe))
+			some := most/(base.NumStripes/4)*(int(c.stripe)+1) + spareImageBytes
+			if m.add(b); m.bytes() > min(most, some) {
+				return nil
+			}
+		}
+	}
+	if it.mayHold == nil { // a walk would read all of it, too
+		it.err = c.err
+	}
+	if c.err != nil || c.timed || !w.holds(c.node.seq) {
+		return nil
+	}
+	m.startsAt(&next, base.NumStripes)
+	it.state.keep(w, m)
+	return m
+}
+
+const (
+	// imageUses is how often an image is read at least so that it was worth its making.
+	imageUses = 4
+	// maxRest bounds how many scans pass before a span is watched again.
+	maxRest = 63
+)
+
+// rewatch watches the span again, which has changed since it was last watched. If its image was of
+// little use, some scans pass before: a writer may be at work.
+func (f *spanFact) rewatch(it *Iteration, old *watch) {
+	if f.rest.Add(-1) >= 0 {
+		return
+	}
+	pause := int32(0)
+	if old != nil && old.uses.Load() < imageUses {
+		pause = min(2*f.pause.Load()+1, maxRest)
+	}
+	f.pause.Store(pause)
+	f.rest.Store(pause)
+	if old != nil {
+		it.state.unwatch(old)
+	}
+	w := it.state.watch(it.span, it.node.seq)
+	if !f.watch.CompareAndSwap(old, w) {
+		it.state.unwatch(w)
+	}
+}
