@@ -19,13 +19,15 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/store"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/tables"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/workload"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/ycsb"
 )
 
 // command is a kind of measurement.
 type command struct {
 	name, about, quick string
 	kind               *report.Kind
-	// setup defines the flags of its own; the measurement is as they are when it begins.
+	// setup defines the flags of its own; the measurement is as they are when it begins. Without
+	// it, there is a report only.
 	setup func(*flag.FlagSet) measurement
 }
 
@@ -54,6 +56,8 @@ func init() {
 			keysFlags},
 		{"large", "large values, beside their keys and apart", "16 MiB, two sizes, a minute",
 			&large.Kind, largeFlags},
+		{name: "ycsb", about: "go-ycsb: measured by the module in the folder ycsb, reported here",
+			kind: &ycsb.Kind},
 	}
 }
 

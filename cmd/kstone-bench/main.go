@@ -43,7 +43,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return reportFiles(name, args, stdout)
 	}
 	for i := range commands {
-		if commands[i].name == name {
+		if commands[i].name == name && commands[i].setup != nil {
 			return commands[i].run(args, stdout, stderr)
 		}
 	}

@@ -122,7 +122,7 @@ func TestCommandsThatAreRefused(t *testing.T) {
 	raw := filepath.Join(t.TempDir(), "raw.jsonl")
 	for _, bad := range [][]string{{"keys", "-n", "99"}, {"keys", "more"}, {"dedup", "-n", "1"},
 		{"small", "more"}, {"tables", "-n", "1"}, {"tables", "-engines", "oracle"},
-		{"-chains", "daisy"}, {"-skip", "x"}, {"small", "-out", t.TempDir()}, {"guess"},
+		{"-chains", "daisy"}, {"-skip", "x"}, {"small", "-out", t.TempDir()}, {"guess"}, {"ycsb"},
 		{"report", raw}} {
 		if len(bad) < 3 || bad[1] != "-out" {
 			bad = append(bad[:1:1], append([]string{"-out", raw}, bad[1:]...)...)

@@ -4,8 +4,11 @@ go 1.26.0
 
 replace github.com/kstonedb/kstone => ../../..
 
+replace github.com/kstonedb/kstone/cmd/kstone-bench => ..
+
 require (
 	github.com/kstonedb/kstone v0.0.0-00010101000000-000000000000
+	github.com/kstonedb/kstone/cmd/kstone-bench v0.0.0-00010101000000-000000000000
 	github.com/magiconair/properties v1.18.13
 	github.com/pingcap/go-ycsb v1.0.3
 )
@@ -29,5 +32,5 @@ require (
 	go.uber.org/atomic v1.9.0 // indirect
 	golang.org/x/net v0.27.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
-	google.golang.org/protobuf v1.33.0 // indirect
+	google.golang.org/protobuf v1.36.7 // indirect
 )

@@ -2,7 +2,9 @@
 // over stores that go-ycsb has drivers of. It is a module of its own: go-ycsb needs old versions
 // of them.
 //
-//	go run . -records 1000000 -ops 1000000 -threads 8 -stores kstone,badger,bolt
+//	go run . -records 1000000 -ops 1000000 -threads 8 -stores kstone,badger,bolt -out ycsb.jsonl
+//
+// The command report of kstone-bench makes a page of the raw results.
 //
 // A few reads fail with every store: go-ycsb draws from one record more than there are. Every pair
 // of a store and a workload begins with an empty directory. Bolt's driver syncs each write; with
@@ -11,6 +13,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -19,7 +22,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/magiconair/properties"
@@ -30,6 +32,9 @@ import (
 	"github.com/pingcap/go-ycsb/pkg/prop"
 	_ "github.com/pingcap/go-ycsb/pkg/workload"
 	"github.com/pingcap/go-ycsb/pkg/ycsb"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
+	ycsbpage "github.com/kstonedb/kstone/cmd/kstone-bench/internal/ycsb"
 )
 
 // mixes are the properties of the core workloads. YCSB's requests are zipfian, and E scans up to
@@ -47,7 +52,7 @@ var mixes = map[string]string{
 type options struct {
 	records, ops, threads int
 	stores, workloads     string
-	dir                   string
+	dir, raw              string
 	sync                  bool
 }
 
@@ -60,6 +65,7 @@ func main() {
 		"`names`: kstone, kstone-partition (all records in one partition), badger, bolt")
 	flag.StringVar(&o.workloads, "workloads", "ABCDEF", "`letters`")
 	flag.StringVar(&o.dir, "dir", "", "`directory` of the databases; default: a temporary one")
+	flag.StringVar(&o.raw, "out", "ycsb.jsonl", "`file` that gets the raw results")
 	flag.BoolVar(&o.sync, "sync", false, "acknowledge writes when they are durable")
 	flag.Parse()
 	if err := o.run(os.Stdout); err != nil {
@@ -83,53 +89,75 @@ func (o *options) run(out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "workload\tstore\tload/s\tops/s\tread p50\tp99\twrite p50\tp99\tscan p50\t"+
-		"p99\tfailed\t")
-	for _, letter := range o.workloads {
-		for _, store := range strings.Split(o.stores, ",") {
-			r, err := o.one(filepath.Join(dir, store), store, string(letter))
-			if err != nil {
-				return fmt.Errorf("%s, workload %c: %w", store, letter, err)
-			}
-			fmt.Fprintf(w, "%c\t%s\t%.0f\t%.0f\t", letter, store, r.load, r.rate)
-			for _, h := range []*times{&r.db.reads, &r.db.writes, &r.db.scans} {
-				fmt.Fprintf(w, "%s\t%s\t", h.quantile(0.5), h.quantile(0.99))
-			}
-			fmt.Fprintf(w, "%d\t\n", r.db.errors.Load())
-			if err := w.Flush(); err != nil {
-				return err
-			}
-		}
+	f, err := os.Create(o.raw)
+	if err != nil {
+		return err
 	}
-	return nil
+	return errors.Join(o.measure(dir, f, out), f.Close())
 }
 
-// result is one row.
-type result struct {
-	load, rate float64 // a second
-	db         *measured
+// measure runs every workload over every store, and writes raw results.
+func (o *options) measure(dir string, raw, out io.Writer) error {
+	w, err := result.NewWriter(raw, o.meta())
+	for _, letter := range strings.Split(o.workloads, "") {
+		for _, store := range strings.Split(o.stores, ",") {
+			if err != nil {
+				return err
+			}
+			r := result.Record{Table: ycsbpage.Table, Case: letter, Engine: store,
+				Goroutines: o.threads}
+			if r.Figures, err = o.one(filepath.Join(dir, store), store, letter); err != nil {
+				return fmt.Errorf("%s, workload %s: %w", store, letter, err)
+			}
+			fmt.Fprintln(out, r)
+			err = w.Add(r)
+		}
+	}
+	return err
+}
+
+// modules are those whose versions identify the stores.
+var modules = map[string]string{
+	"badger": "github.com/dgraph-io/badger", "bolt": "github.com/boltdb/bolt",
+	"kstone-partition": "github.com/kstonedb/kstone",
+}
+
+// meta describes the run and the stores.
+func (o *options) meta() result.Meta {
+	m := result.NewMeta("ycsb")
+	m.Rounds, m.Records, m.ValueBytes = 1, uint64(o.records), 1000
+	for _, store := range strings.Split(o.stores, ",") {
+		note := "unsynced writes"
+		if o.sync || store == "bolt" {
+			note = "synced writes"
+		}
+		if store == "kstone-partition" {
+			note += ", all records in one partition"
+		}
+		m.Describe(store, modules[store], note)
+	}
+	return m
 }
 
 // one loads a store and runs a workload over it.
-func (o *options) one(dir, store, letter string) (r result, err error) {
+func (o *options) one(dir, store, letter string) (f result.Figures, err error) {
 	name, _, _ := strings.Cut(store, "-")
 	create := ycsb.GetDBCreator(map[string]string{"bolt": "boltdb"}[name])
 	if create == nil {
 		create = ycsb.GetDBCreator(name)
 	}
 	if create == nil {
-		return r, fmt.Errorf("no such store")
+		return nil, fmt.Errorf("no such store")
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return r, err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	p := o.properties(dir, store, letter)
 	measurement.InitMeasure(p)
 	db, err := create.Create(p)
 	if err != nil {
-		return r, err
+		return nil, err
 	}
 	defer func() {
 		if cerr := db.Close(); err == nil {
@@ -138,13 +166,15 @@ func (o *options) one(dir, store, letter string) (r result, err error) {
 	}()
 	work, err := ycsb.GetWorkloadCreator("core").Create(p)
 	if err != nil {
-		return r, err
+		return nil, err
 	}
 	defer func() { _ = work.Close() }()
-	r.load = o.phase(p, work, &measured{DB: db}, false, o.records)
-	r.db = &measured{DB: db}
-	r.rate = o.phase(p, work, r.db, true, o.ops)
-	return r, nil
+	load := o.phase(p, work, &measured{DB: db}, false, o.records)
+	run := &measured{DB: db}
+	rate := o.phase(p, work, run, true, o.ops)
+	f = run.figures()
+	f[ycsbpage.LoadPerSecond], f[result.PerSecond] = load, rate
+	return f, nil
 }
 
 // phase loads, or runs operations, and returns how many a second.

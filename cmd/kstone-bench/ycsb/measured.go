@@ -7,6 +7,8 @@ import (
 
 	"github.com/pingcap/go-ycsb/pkg/ycsb"
 
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
+	ycsbpage "github.com/kstonedb/kstone/cmd/kstone-bench/internal/ycsb"
 	"github.com/kstonedb/kstone/internal/histogram"
 )
 
@@ -14,22 +16,24 @@ import (
 // measures by: it takes a lock for each operation.
 type measured struct {
 	ycsb.DB
-	reads, writes, scans times
+	reads, writes, scans histogram.Histogram
 	errors               atomic.Int64
 }
 
-type times struct{ histogram.Histogram }
-
-// quantile returns a quantile for a table, "" if there is none.
-func (t *times) quantile(q float64) string {
-	s := t.Snapshot()
-	if s.Count() == 0 {
-		return ""
+// figures are what a page has of the operations of a workload.
+func (m *measured) figures() result.Figures {
+	f := result.Figures{ycsbpage.Failed: float64(m.errors.Load())}
+	for i, t := range []*histogram.Histogram{&m.reads, &m.writes, &m.scans} {
+		op, s := ycsbpage.Operations()[i], t.Snapshot()
+		if s.Count() > 0 {
+			f[ycsbpage.P50(op)] = float64(s.Quantile(0.5).Nanoseconds()) / 1e3
+			f[ycsbpage.P99(op)] = float64(s.Quantile(0.99).Nanoseconds()) / 1e3
+		}
 	}
-	return s.Quantile(q).Round(100 * time.Nanosecond).String()
+	return f
 }
 
-func (m *measured) note(t *times, start time.Time, err error) {
+func (m *measured) note(t *histogram.Histogram, start time.Time, err error) {
 	t.Record(time.Since(start))
 	if err != nil {
 		m.errors.Add(1)

@@ -2,28 +2,44 @@ package main
 
 import (
 	"bytes"
-	"strconv"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
+	ycsbpage "github.com/kstonedb/kstone/cmd/kstone-bench/internal/ycsb"
 )
 
 // TestWorkloads runs every workload over every store, small.
 func TestWorkloads(t *testing.T) {
 	var out bytes.Buffer
 	o := options{records: 200, ops: 200, threads: 2, workloads: "ABCDEF", dir: t.TempDir(),
-		stores: "kstone,kstone-partition,badger"}
+		stores: "kstone,kstone-partition,badger", raw: filepath.Join(t.TempDir(), "raw.jsonl")}
 	if err := o.run(&out); err != nil {
 		t.Fatal(err)
 	}
-	rows := strings.Split(strings.TrimSpace(out.String()), "\n")[1:]
-	if len(rows) != 18 {
-		t.Errorf("%d rows", len(rows))
+	runs, err := result.ReadFiles(o.raw)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, row := range rows {
-		f := strings.Fields(row)
-		if failed, err := strconv.Atoi(f[len(f)-1]); err != nil || failed > 20 || len(f) < 7 {
-			t.Errorf("%s: %v", row, err)
+	for _, r := range runs[0].Records {
+		scans := r.Figures[ycsbpage.P50("scan")] > 0
+		if r.Figures[ycsbpage.Failed] > 20 || r.Figures[ycsbpage.LoadPerSecond] <= 0 ||
+			r.Figures[result.PerSecond] <= 0 || scans != (r.Case == "E") {
+			t.Error(r)
 		}
+	}
+	var page strings.Builder
+	err = report.Write(&page, &ycsbpage.Kind, runs, "", "")
+	for _, want := range []string{"| F ×2 |", "| kstone ÷ badger |", "scan_p99_us:",
+		"| kstone-partition |"} {
+		if err != nil || !strings.Contains(page.String(), want) {
+			t.Errorf("%v: no %q in %s", err, want, &page)
+		}
+	}
+	if len(runs[0].Records) != 18 || strings.Count(out.String(), "\n") != 18 {
+		t.Errorf("%d records, printed %s", len(runs[0].Records), &out)
 	}
 	for _, bad := range []options{{records: 1, ops: 1, threads: 2},
 		{records: 9, ops: 9, threads: 1, workloads: "G"},
