@@ -125,6 +125,7 @@ var modules = map[string]string{
 // meta describes the run and the stores.
 func (o *options) meta() result.Meta {
 	m := result.NewMeta("ycsb")
+	m.Command = append([]string{"ycsb"}, m.Command...) // a page begins them with kstone-bench
 	m.Rounds, m.Records, m.ValueBytes = 1, uint64(o.records), 1000
 	for _, store := range strings.Split(o.stores, ",") {
 		note := "unsynced writes"

@@ -32,7 +32,8 @@ func TestWorkloads(t *testing.T) {
 	}
 	var page strings.Builder
 	err = report.Write(&page, &ycsbpage.Kind, runs, "", "")
-	for _, want := range []string{"| F ×2 |", "| kstone ÷ badger |", "scan_p99_us:",
+	for _, want := range []string{"`kstone-bench ycsb -", "| F ×2 |",
+		"| kstone ÷ badger |", "scan_p99_us:",
 		"| kstone-partition |"} {
 		if err != nil || !strings.Contains(page.String(), want) {
 			t.Errorf("%v: no %q in %s", err, want, &page)
