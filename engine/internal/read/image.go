@@ -24,7 +24,7 @@ const (
 	// share of that. Why: of a large table little is read to find out that it is.
 	spareImageBytes = 32 << 10
 	// imageRows is how many items of an image are at hand together.
-	imageRows = 256
+	imageRows = 128
 	// imageItemBytes is what an item takes besides key and value.
 	imageItemBytes = 16
 )
