@@ -38,11 +38,15 @@ func AppendOrdered(dst []byte, k Key) []byte {
 	return dst
 }
 
+// zero is what is escaped.
+var zero = []byte{escape}
+
 // AppendOrderedPK appends esc(PK) 00 00 to dst: the ordered form of the key without
 // SK, and at the same time the prefix of all keys of the partition. The range of the
 // partition is [it, PrefixEnd(it)).
 func AppendOrderedPK(dst, pk []byte) []byte {
-	return append(appendEscaped(slices.Grow(dst, len(pk)+2), pk), escape, terminator)
+	n := len(pk) + bytes.Count(pk, zero) + 2
+	return append(appendEscaped(slices.Grow(dst, n), pk), escape, terminator)
 }
 
 // DecodeOrdered reads the ordered form of one key, all of b. It fails with a

@@ -29,6 +29,7 @@ type access struct {
 	at       int        // which row of the block is handed on
 	// gate, if not nil, reports whether a row is wanted that has the columns of decoder.first.
 	gate func(row []expr.Value) bool
+	into sink // of run
 }
 
 func (r *runner) access(n *plan.Access) (operator, error) {
@@ -42,8 +43,9 @@ func (r *runner) access(n *plan.Access) (operator, error) {
 }
 
 func (r *runner) newAccess(n *plan.Access) (*access, error) {
-	a := &access{runner: r, node: n, decoder: newDecoder(n.Table, n.Layout()), wants: r.extremes,
-		counts: r.actual(n), meter: r.meter, shared: r.worker != nil && r.worker.division.leaf == n}
+	a := &access{runner: r, node: n, decoder: newDecoder(n.Table, n.Layout(), n.Residual),
+		wants: r.extremes, counts: r.actual(n), meter: r.meter,
+		shared: r.worker != nil && r.worker.division.leaf == n}
 	a.meter.watch(a.counts)
 	var err error
 	if a.filter, err = r.condition(n.Filter); err != nil {
@@ -53,7 +55,6 @@ func (r *runner) newAccess(n *plan.Access) (*access, error) {
 		return nil, err
 	}
 	if n.Residual != nil {
-		a.decoder.test(n.Residual)
 		a.ints = a.intFilter(n.Residual)
 	}
 	if n.Index != nil && n.Covering {
@@ -84,7 +85,8 @@ type decoder struct {
 	first, rest *schema.RowReader
 }
 
-func newDecoder(t *schema.Table, layout []plan.ColumnRef) decoder {
+// newDecoder returns a decoder that reads the columns of a test, which may be nil, before others.
+func newDecoder(t *schema.Table, layout []plan.ColumnRef, test expr.Expr) decoder {
 	d := decoder{
 		table: t, row: make([]expr.Value, len(layout)),
 		ordinals: make([]int, 0, len(layout)),
@@ -97,13 +99,17 @@ func newDecoder(t *schema.Table, layout []plan.ColumnRef) decoder {
 		d.ordinals = append(d.ordinals, c.Ordinal)
 		d.want.Add(c.Ordinal)
 	}
-	d.test()
+	d.test(test)
 	return d
 }
 
 // test makes the decoder read the columns that some expressions need before the others.
 func (d *decoder) test(exprs ...expr.Expr) {
-	used := make([]bool, len(d.row))
+	var room [2][8]bool
+	used, rest := room[0][:], room[1][:]
+	if n := len(d.ordinals); n > len(used) {
+		used, rest = make([]bool, n), make([]bool, n)
+	}
 	for _, e := range exprs {
 		expr.Walk(e, func(e expr.Expr) bool {
 			if s, ok := e.(expr.Slot); ok && uint(s.I) < uint(len(used)) {
@@ -112,16 +118,11 @@ func (d *decoder) test(exprs ...expr.Expr) {
 			return true
 		})
 	}
-	var ordinals, places [2][]int
-	for i, o := range d.ordinals {
-		part := 1
-		if used[i] {
-			part = 0
-		}
-		ordinals[part], places[part] = append(ordinals[part], o), append(places[part], i)
+	for i := range rest {
+		rest[i] = !used[i]
 	}
-	d.first = d.table.RowReader(ordinals[0], places[0])
-	d.rest = d.table.RowReader(ordinals[1], places[1])
+	d.first = d.table.RowReader(d.ordinals, used)
+	d.rest = d.table.RowReader(d.ordinals, rest)
 }
 
 // needsKey reports whether the row of a layout takes more of a key than its test.
@@ -189,7 +190,8 @@ func (a *access) run(yield func([]expr.Value) bool) error {
 	if a.node.Limit == 0 {
 		return nil
 	}
-	s := &sink{access: a, yield: yield, left: a.node.Limit}
+	s := &a.into
+	*s = sink{access: a, yield: yield, left: a.node.Limit}
 	return first(a.read(s), s.finish(), s.err)
 }
 
@@ -203,7 +205,8 @@ func (a *access) count() (n int64, ok bool, err error) {
 	}
 	for i := range a.node.Streams {
 		st := &a.node.Streams[i]
-		var ranges []store.Range
+		var room [1]store.Range
+		ranges := room[:0]
 		switch {
 		case isPoint(st):
 			ranges = append(ranges, store.Point(store.Key{PK: st.PK}))

@@ -110,6 +110,7 @@ func (r *runner) divide(n plan.Node, leaf *plan.Access) (*division, error) {
 func (d *division) newWorker(ctx context.Context, index int) (*worker, error) {
 	r := *d.runner
 	w := &worker{runner: &r, division: d, index: index}
+	r.counters = nil // workers compile at the same time
 	if r.ctx, r.worker = ctx, w; index > 0 {
 		r.actuals = map[plan.Node]*plan.Actual{}
 	}

@@ -102,7 +102,7 @@ func (r *runner) fetch(n *plan.Fetch) (operator, error) {
 	}
 	r.meter.watch(r.actual(n))
 	cond, err := r.condition(n.Filter)
-	return &fetchRows{r, input, cond, newDecoder(n.Source.Table, n.Layout()),
+	return &fetchRows{r, input, cond, newDecoder(n.Source.Table, n.Layout(), nil),
 		newFetcher(r, n.Source.Table, "union", r.actual(n))}, err
 }
 

@@ -32,7 +32,7 @@ func (r *runner) hashJoin(n *plan.JoinNode, j joiner) (operator, error) {
 	}
 	for i := range n.RightKeys { // one collation for both sides of an equality
 		c := expr.CollationOfPair(n.LeftKeys[i], n.RightKeys[i])
-		left.collations[i], right.collations[i] = c, c
+		left.terms[i].collation, right.terms[i].collation = c, c
 	}
 	if r.divisions.Swapped(n) {
 		j.swapped, j.left, j.right = true, j.right, j.left

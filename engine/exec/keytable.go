@@ -162,12 +162,13 @@ func equalValues(a, b []expr.Value) bool {
 
 // term is a compiled expression.
 type term struct {
-	program expr.Program
-	at      int // the place of the row that the expression is, mostly; -1: it is another one
+	program   expr.Program
+	at        int // the place of the row that the expression is, mostly; -1: it is another one
+	collation keycodec.Collation
 }
 
 func (r *runner) term(e expr.Expr) (term, error) {
-	t := term{at: -1}
+	t := term{at: -1, collation: expr.CollationOf(e)}
 	if s, ok := e.(expr.Slot); ok {
 		t.at = s.I
 	}
@@ -193,20 +194,23 @@ func (t *term) integer(row []expr.Value) (int64, bool) {
 
 // keyMaker evaluates the expressions of a key into canonical values.
 type keyMaker struct {
-	terms      []term
-	collations []keycodec.Collation
-	key        []expr.Value
+	terms []term
+	key   []expr.Value
 }
 
+// noKeys has no terms.
+var noKeys keyMaker
+
 func (r *runner) keyMaker(exprs []expr.Expr) (*keyMaker, error) {
-	m := &keyMaker{key: make([]expr.Value, len(exprs))}
-	for _, e := range exprs {
-		t, err := r.term(e)
-		if err != nil {
+	if len(exprs) == 0 {
+		return &noKeys, nil
+	}
+	m := &keyMaker{terms: make([]term, len(exprs)), key: make([]expr.Value, len(exprs))}
+	for i, e := range exprs {
+		var err error
+		if m.terms[i], err = r.term(e); err != nil {
 			return nil, err
 		}
-		m.terms = append(m.terms, t)
-		m.collations = append(m.collations, expr.CollationOf(e))
 	}
 	return m, nil
 }
@@ -242,7 +246,7 @@ func (m *keyMaker) canonical(row, params []expr.Value) (key []expr.Value, null b
 			return nil, false, err
 		}
 		null = null || v.IsNull()
-		m.key[i] = canonical(v, m.collations[i])
+		m.key[i] = canonical(v, t.collation)
 	}
 	return m.key, null, nil
 }

@@ -231,6 +231,9 @@ func (a *access) one(st *plan.Stream, take func(*store.Block) bool) error {
 		}
 		return a.scan(a.partition(st), take)
 	}
+	if len(st.Ranges) == 1 {
+		return a.scan(a.interval(st.Ranges[0]), take)
+	}
 	more := true
 	for i := 0; i < len(st.Ranges) && more; i++ {
 		err := a.scan(a.interval(st.Ranges[i]), func(b *store.Block) bool {

@@ -37,30 +37,18 @@ type Options struct {
 
 // Rows is an execution of a plan. It belongs to one goroutine.
 type Rows struct {
-	plan *plan.Plan
-	run  func(yield func([]expr.Value) bool) error
+	runner
+	plan   *plan.Plan
+	op     operator
+	memory budget // of runner
+	room   [4]counter
+	free   []counter // the rest of room
 }
 
 // Run prepares the execution of a plan that was bound for it. Subqueries that the plan
 // needs as values are run at once; the rest happens while the rows are read. The reader
 // must stay open until then; if it is a snapshot, all reads see the same state.
 func Run(ctx context.Context, reader store.Reader, p *plan.Plan, o Options) (*Rows, error) {
-	r, op, p, err := start(ctx, reader, p, o)
-	if err != nil {
-		return nil, err
-	}
-	return &Rows{plan: p, run: func(yield func([]expr.Value) bool) error {
-		r.budget.used.Store(0)
-		if r.shared != nil {
-			r.shared.forget()
-		}
-		return op.run(yield)
-	}}, nil
-}
-
-// start resolves subqueries and compiles the tree.
-func start(ctx context.Context, reader store.Reader, p *plan.Plan, o Options,
-) (*runner, operator, *plan.Plan, error) {
 	if o.MemoryBytes <= 0 {
 		o.MemoryBytes = DefaultMemoryBytes
 	}
@@ -69,14 +57,17 @@ func start(ctx context.Context, reader store.Reader, p *plan.Plan, o Options,
 	}
 	p, err := resolve(ctx, reader, p, o)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	r := &runner{ctx: ctx, reader: reader, params: p.Params, opt: o,
-		budget:    &budget{limit: o.MemoryBytes, spills: o.Temp != nil},
-		divisions: p.Divisions()}
+	r := &Rows{plan: p, runner: runner{ctx: ctx, reader: reader, params: p.Params, opt: o,
+		divisions: p.Divisions()}}
+	r.memory.limit, r.memory.spills = o.MemoryBytes, o.Temp != nil
+	r.budget = &r.memory
+	r.free = r.room[:]
+	r.counters = &r.free
 	r.addApplied(p)
-	op, err := r.compile(p.Root)
-	return r, op, p, err
+	r.op, err = r.compile(p.Root)
+	return r, err
 }
 
 // Plan returns the plan that is run, with its counters: that of Run, or what
@@ -88,7 +79,7 @@ func (r *Rows) Plan() *plan.Plan { return r.plan }
 func (r *Rows) All() iter.Seq2[[]expr.Value, error] {
 	return func(yield func([]expr.Value, error) bool) {
 		stopped := false
-		err := r.run(func(row []expr.Value) bool {
+		err := r.Each(func(row []expr.Value) bool {
 			stopped = !yield(row, nil)
 			return !stopped
 		})
@@ -96,6 +87,15 @@ func (r *Rows) All() iter.Seq2[[]expr.Value, error] {
 			yield(nil, err)
 		}
 	}
+}
+
+// Each is All for a function that returns false if it wants no more rows.
+func (r *Rows) Each(yield func(row []expr.Value) bool) error {
+	r.memory.used.Store(0)
+	if r.shared != nil {
+		r.shared.forget()
+	}
+	return r.op.run(yield)
 }
 
 // Clone returns a copy of a row that stays valid.
@@ -125,6 +125,8 @@ type runner struct {
 	// extremes is for the access that is being compiled, if its Extremes are not nil.
 	extremes *extremes
 	limited  bool // a limit follows what is being compiled
+	// counters is room for those of the first operators; nil: there is none.
+	counters *[]counter
 }
 
 // firstBatch returns how many keys are looked up first, of up to most.
@@ -199,14 +201,20 @@ func (r *runner) compileNode(n plan.Node) (operator, error) {
 
 // counted wraps an operator so that it counts rows and, for EXPLAIN ANALYZE, time.
 func (r *runner) counted(n plan.Node, op operator) operator {
-	c := counter{op: op, ctx: r.ctx, actual: r.actual(n), loop: 1}
+	var c *counter
+	if r.counters != nil && len(*r.counters) > 0 {
+		c, *r.counters = &(*r.counters)[0], (*r.counters)[1:]
+	} else {
+		c = new(counter)
+	}
+	*c = counter{op: op, ctx: r.ctx, actual: r.actual(n), loop: 1}
 	if r.actuals != nil {
 		c.loop = 0 // the caller's worker counts it
 	}
 	if r.opt.Clock != nil {
-		return &timed{counter: c, clock: r.opt.Clock}
+		return &timed{counter: *c, clock: r.opt.Clock}
 	}
-	return &c
+	return c
 }
 
 // rowsAtATime is after how many rows every operator looks whether its context has ended. Why all of
@@ -271,12 +279,12 @@ func resolve(ctx context.Context, reader store.Reader, p *plan.Plan, o Options,
 	}
 	values := make([]expr.Value, len(p.Subplans))
 	for i, s := range p.Subplans {
-		r, op, resolved, err := start(ctx, reader, s.Plan, o)
+		r, err := Run(ctx, reader, s.Plan, o)
 		if err != nil {
 			return nil, err
 		}
-		s.Plan = resolved
-		values[i], err = r.value(s.Kind, s.Most, op)
+		s.Plan = r.plan
+		values[i], err = r.value(s.Kind, s.Most, r.op)
 		err = atSubquery(s.Pos, err)
 		if errors.Is(err, errManyValues) {
 			joined, err := p.Joined()

@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
@@ -66,10 +67,21 @@ type settled struct {
 	template *spans.Template
 	zones    *spans.ZoneTemplate // nil: blocks are not tested
 
+	// fixed is what has been bound where parameters make no difference to it; nil: not yet, or they
+	// do. Executions share it.
+	fixed atomic.Pointer[boundPath]
+
 	whole struct { // the whole of pred, over slots: most values leave less
 		once sync.Once
 		filters
 	}
+}
+
+// boundPath is what values make of a path.
+type boundPath struct {
+	spans   spans.Set
+	streams []Stream
+	tests   filters
 }
 
 // skipPath says which first columns are skipped over; template makes the spans of the
@@ -411,8 +423,11 @@ func (p *path) settle() *settled {
 	return s
 }
 
-// filters returns the whole predicate of a path that is in a tree.
-func (p *path) filters() filters {
+// filtersOf returns the whole of the terms that binder.terms has returned for a path in a tree.
+func (p *path) filtersOf(terms []expr.Expr, own bool) filters {
+	if !own {
+		return p.split(terms)
+	}
 	w := &p.settled.whole
 	w.once.Do(func() { w.filters = p.split(p.pred) })
 	return w.filters

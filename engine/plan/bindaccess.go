@@ -13,15 +13,15 @@ import (
 func (b *binder) access(n *access) (Node, error) {
 	p := n.path
 	out := n.Access
-	terms, pred, whole := b.terms(p)
+	terms, pred, own := b.terms(p)
 	if p.probe != nil {
-		out.Filter, out.Residual = whole().parts()
+		out.Filter, out.Residual = p.filtersOf(terms, own).parts()
 		out.Probe = &operator.Probe{Exprs: b.exprs(n.Probe.Exprs), Unique: p.unique}
 		return &out, nil
 	}
 	if b.isPending(terms) {
 		out.Deferred = true
-		out.Filter, out.Residual = whole().parts()
+		out.Filter, out.Residual = p.filtersOf(terms, own).parts()
 		return &out, nil
 	}
 	template, zones := (*spans.Template)(nil), (*spans.ZoneTemplate)(nil)
@@ -31,18 +31,30 @@ func (b *binder) access(n *access) (Node, error) {
 	} else {
 		template, zones = spans.Compile(p.key, pred), p.zonesOf(terms, pred)
 	}
-	out.Spans = b.builder.Build(template, b.params, b.opt.MaxSpans).Clone()
-	if b.never {
-		out.Spans.Spans = nil
+	fixed, ordered := (*boundPath)(nil), true
+	if own && !b.never {
+		fixed = p.settled.fixed.Load()
 	}
-	p.setFilters(&out, whole)
-	out.Zones = b.boundZones(&out, zones)
+	if fixed != nil {
+		out.Spans, out.Streams = fixed.spans, fixed.streams
+		out.Filter, out.Residual = fixed.tests.parts()
+	} else {
+		out.Spans = b.builder.Build(template, b.params, b.opt.MaxSpans).Clone()
+		if b.never {
+			out.Spans.Spans = nil
+		}
+		p.setFilters(&out, terms, own)
+		out.Streams, ordered = p.streamsOf(out.Spans, b.opt.maxStreams())
+		out.Streams = p.inBuckets(out.Streams, b.params)
+		if ordered && own && !b.never && template.Fixed() && len(p.bucketTerms()) == 0 {
+			p.settled.fixed.Store(&boundPath{out.Spans, out.Streams,
+				filters{out.Filter, out.Residual}})
+		}
+	}
+	out.Zones, out.Merge = b.boundZones(&out, zones), p.merges(out.Streams)
 	if p.skip != nil && p.skip.template != nil {
 		b.skip(&out, p.skip)
 	}
-	streams, ordered := p.streamsOf(out.Spans, b.opt.maxStreams())
-	streams = p.inBuckets(streams, b.params)
-	out.Streams, out.Merge = streams, p.merges(streams)
 	if ordered {
 		return &out, nil
 	}
@@ -53,12 +65,12 @@ func (b *binder) access(n *access) (Node, error) {
 	return &Sort{Step: n.Step, Input: &out, Keys: p.sortKeys(), Limit: limit}, nil
 }
 
-// terms returns the terms that values make of those of a path, as one if they are others, and how
-// they are tested.
-func (b *binder) terms(p *path) (terms []expr.Expr, pred expr.Expr, whole func() filters) {
+// terms returns the terms that values make of those of a path, and as one if they are others; own
+// says that they are those of the path.
+func (b *binder) terms(p *path) (terms []expr.Expr, pred expr.Expr, own bool) {
 	resumes := p.takesAfter && b.after != nil
 	if !b.lists && !resumes {
-		return p.pred, nil, p.filters
+		return p.pred, nil, true
 	}
 	terms = make([]expr.Expr, 0, len(p.pred)+1)
 	for _, t := range p.pred {
@@ -71,7 +83,7 @@ func (b *binder) terms(p *path) (terms []expr.Expr, pred expr.Expr, whole func()
 		pred = spans.NormaliseFor(conjunct.Join(terms), p.rel.info, nil)
 		terms = conjunct.Split(nil, pred)
 	}
-	return terms, pred, func() filters { return p.split(terms) }
+	return terms, pred, false
 }
 
 // onlyPending reports whether terms wait for values of subqueries, and nothing else in them is a
@@ -94,7 +106,7 @@ func (b *binder) skip(n *Access, s *skipPath) {
 
 // setFilters tests what is left of the predicate. If the spans leave different things to
 // test, all of it is tested everywhere.
-func (p *path) setFilters(n *Access, whole func() filters) {
+func (p *path) setFilters(n *Access, terms []expr.Expr, own bool) {
 	n.Filter, n.Residual = nil, nil
 	if n.Spans.Exact || len(n.Spans.Spans) == 0 {
 		return
@@ -107,7 +119,7 @@ func (p *path) setFilters(n *Access, whole func() filters) {
 		}
 	}
 	if left == nil {
-		n.Filter, n.Residual = whole().parts()
+		n.Filter, n.Residual = p.filtersOf(terms, own).parts()
 		return
 	}
 	n.Filter, n.Residual = p.split(conjunct.Split(nil, left)).parts()

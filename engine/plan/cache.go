@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"hash/crc32"
+	"encoding/binary"
 	"sync"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -27,7 +27,7 @@ type Cache struct {
 	recent  cached // the head of a ring: next is the last used one, prev the one that leaves first
 	hits    uint64
 	misses  uint64
-	once    []uint32 // checksums of keys: see again
+	once    []uint32 // sums of keys: see again
 }
 
 // cached is an entry, and its place in the ring of all. It is in the ring as long as in the map.
@@ -100,7 +100,7 @@ func (c *Cache) KeepAgain(key []byte, prepared any) {
 // again reports whether a key was asked for before, as far as that is remembered. It counts a miss
 // if it was not.
 func (c *Cache) again(key []byte) bool {
-	sum := crc32.Checksum(key, castagnoli)
+	sum := sumOf(key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.once == nil {
@@ -113,6 +113,20 @@ func (c *Cache) again(key []byte) bool {
 	*at = sum
 	c.misses++
 	return false
+}
+
+// sumOf returns a sum of a key. Why not one of hash/crc32: they make the caller's buffer escape.
+func sumOf(key []byte) uint32 {
+	const prime = 0x9E3779B97F4A7C15
+	sum := uint64(len(key))
+	for ; len(key) >= 8; key = key[8:] {
+		sum = (sum ^ binary.LittleEndian.Uint64(key)) * prime
+		sum ^= sum >> 29
+	}
+	for _, b := range key {
+		sum = (sum ^ uint64(b)) * prime
+	}
+	return uint32(sum >> 32)
 }
 
 // For each key that a cache keeps it remembers so many that were asked for once.

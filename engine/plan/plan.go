@@ -31,6 +31,8 @@ type Plan struct {
 	prepared *Prepared
 	after    []byte
 	ran      []*Subplan // whose values are among Params
+
+	divisions Divisions
 }
 
 // SubplanKind says which value a subquery has.
@@ -172,12 +174,15 @@ func (p *Plan) ExplainAnalyze() *Explanation { return p.explain(true) }
 
 // Divisions says which steps several goroutines may run: none of a plan with subqueries that run
 // for rows, since these keep values for one.
-func (p *Plan) Divisions() *Divisions {
-	return operator.Divide(p.Root, p.Params, len(p.Applied) > 0)
-}
+func (p *Plan) Divisions() *Divisions { return p.divide(len(p.Applied) > 0) }
 
 // Undivided is Divisions of a subquery that runs for rows.
-func Undivided(p *Plan) *Divisions { return operator.Divide(p.Root, p.Params, true) }
+func Undivided(p *Plan) *Divisions { return p.divide(true) }
+
+func (p *Plan) divide(whole bool) *Divisions {
+	p.divisions = operator.Divide(p.Root, p.Params, whole)
+	return &p.divisions
+}
 
 func (p *Plan) explain(analyze bool) *Explanation {
 	return p.explainDivided(p.Divisions(), analyze)

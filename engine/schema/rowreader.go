@@ -42,20 +42,29 @@ type placedSlot struct {
 	isInt      bool // and never NULL
 }
 
-// RowReader returns a reader of some columns: ordinals[i] goes to place at[i]. Columns that are
-// dropped are NULL.
-func (t *Table) RowReader(ordinals, at []int) *RowReader {
-	if len(ordinals) == 0 {
+// RowReader returns a reader of those columns that are wanted: ordinals[i] goes to place i. Columns
+// that are dropped are NULL.
+func (t *Table) RowReader(ordinals []int, wanted []bool) *RowReader {
+	n := 0
+	for i := range ordinals {
+		if wanted[i] {
+			n++
+		}
+	}
+	if n == 0 {
 		return &noColumns
 	}
 	l := t.Layout()
-	r := &RowReader{table: t, layout: l, want: Columns(ordinals...)}
-	r.at = make([]int, len(t.Columns))
+	r := &RowReader{table: t, layout: l, at: make([]int, len(t.Columns)),
+		slots: make([]placedSlot, 0, n)}
 	for i := range r.at {
 		r.at[i] = -1
 	}
 	for i, o := range ordinals {
-		r.at[o] = at[i]
+		if wanted[i] {
+			r.at[o] = i
+			r.want.Add(o)
+		}
 	}
 	r.ints = true
 	for i := range l.Slots {

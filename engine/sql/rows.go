@@ -21,6 +21,7 @@ type ColumnInfo struct {
 
 // Rows is the result of a query. It belongs to one goroutine.
 type Rows struct {
+	// Columns may be those of other executions, too. Do not modify them.
 	Columns []ColumnInfo
 	// Plan is the plan, of EXPLAIN only.
 	Plan *plan.Explanation

@@ -199,7 +199,7 @@ func (s *Stmt) query(ctx context.Context, args []any) (*Rows, *binding, error) {
 	if err != nil {
 		return nil, b, conflicted(b.binder.planError(err, s.start))
 	}
-	out := &Rows{Columns: slices.Clone(b.columns), rows: rows, stmt: s, binder: b.binder,
+	out := &Rows{Columns: b.columns, rows: rows, stmt: s, binder: b.binder,
 		in: s.session.open.Load()}
 	if e, ok := s.tree.(*syntax.Explain); ok {
 		err = out.explain(e.Run)

@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"sync/atomic"
 
@@ -23,8 +24,9 @@ type Reader interface {
 	DB() *DB
 	// stateOf returns the definition by which a table is read.
 	stateOf(ctx context.Context, core *tableCore) (*tableState, error)
-	// open returns what to read in one execution of rows; done is called in the end.
-	open(ctx context.Context, rows *Rows) (r store.Reader, done func(), err error)
+	// open returns what to read in one execution of rows; held, if it is not nil, is closed in the
+	// end.
+	open(ctx context.Context, rows *Rows) (r store.Reader, held io.Closer, err error)
 }
 
 // ReadWriter is what can be written to, too: a *DB, for which every call is a commit of its
@@ -61,7 +63,7 @@ func (db *DB) stateOf(ctx context.Context, core *tableCore) (*tableState, error)
 	return core.present()
 }
 
-func (db *DB) open(ctx context.Context, rows *Rows) (store.Reader, func(), error) {
+func (db *DB) open(ctx context.Context, rows *Rows) (store.Reader, io.Closer, error) {
 	if db.follows {
 		return db.openSeen(ctx)
 	}
@@ -75,12 +77,12 @@ func (db *DB) open(ctx context.Context, rows *Rows) (store.Reader, func(), error
 	if err != nil {
 		return nil, nil, err
 	}
-	return s, func() { s.Close() }, nil
+	return s, s, nil
 }
 
 // openSeen is open of a store that follows another process's: the snapshot has the catalogue that
 // is known.
-func (db *DB) openSeen(ctx context.Context) (store.Reader, func(), error) {
+func (db *DB) openSeen(ctx context.Context) (store.Reader, io.Closer, error) {
 	for {
 		s, err := db.store.Snapshot(ctx)
 		if err != nil {
@@ -88,7 +90,7 @@ func (db *DB) openSeen(ctx context.Context) (store.Reader, func(), error) {
 		}
 		same, err := db.sees(ctx, s)
 		if same {
-			return s, func() { s.Close() }, nil
+			return s, s, nil
 		}
 		if err = errors.Join(err, s.Close()); err != nil {
 			return nil, nil, err
@@ -116,8 +118,8 @@ func (tx *Tx) stateOf(ctx context.Context, core *tableCore) (*tableState, error)
 	return tx.state(ctx, core)
 }
 
-func (tx *Tx) open(context.Context, *Rows) (store.Reader, func(), error) {
-	return tx.store, func() {}, nil
+func (tx *Tx) open(context.Context, *Rows) (store.Reader, io.Closer, error) {
+	return tx.store, nil, nil
 }
 
 func query(ctx context.Context, r Reader, sel *plan.Select, args []any) (*Rows, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"time"
 
@@ -118,11 +119,11 @@ func (r *Rows) overtaken() bool {
 // execute runs the query on a state of the store that its plan is right for.
 func (r *Rows) execute() error {
 	r.again = r.again && r.hasPhysical() // it returns a row when it has read twice, or once
-	reader, done, err := r.open()
+	reader, held, err := r.open()
 	if err != nil {
 		return err
 	}
-	defer func() { done() }()
+	defer func() { done(held) }()
 	if r.hasPhysical() {
 		if err := r.runPhysical(reader); err != errTree {
 			return err
@@ -130,13 +131,19 @@ func (r *Rows) execute() error {
 	}
 	if r.again {
 		r.again = false
-		done()
-		if reader, done, err = r.open(); err != nil {
-			done = func() {}
+		done(held)
+		if reader, held, err = r.open(); err != nil {
 			return err
 		}
 	}
 	return r.runPlan(reader)
+}
+
+// done ends the use of what Reader.open has returned.
+func done(held io.Closer) {
+	if held != nil {
+		held.Close()
+	}
 }
 
 // physical returns the one operator that answers the query, if it does for who takes the rows.
@@ -226,9 +233,9 @@ func (db *DB) logsPlans() bool { return db.opt.SlowQuery > 0 && db.opt.LogValues
 
 // open opens the reader. Why it looks at the tables twice: if they are the same before and
 // after a snapshot was taken, the indexes of the plan were complete when it was.
-func (r *Rows) open() (store.Reader, func(), error) {
+func (r *Rows) open() (store.Reader, io.Closer, error) {
 	for {
-		reader, done, err := r.from.open(r.ctx, r)
+		reader, held, err := r.from.open(r.ctx, r)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -238,9 +245,9 @@ func (r *Rows) open() (store.Reader, func(), error) {
 			same, err = db.sees(r.ctx, reader)
 		}
 		if same {
-			return reader, done, nil
+			return reader, held, nil
 		}
-		done()
+		done(held)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -296,16 +303,16 @@ func (r *Rows) runPlan(reader store.Reader) (err error) {
 	if r.compiled.sel.RowKeys {
 		n += 2
 	}
-	for row, err := range rows.All() {
-		if err != nil {
-			return err
-		}
+	more := true
+	err = rows.Each(func(row []expr.Value) bool {
 		r.row = row
-		if !(*rowsSink)(r).Values(row[:n:n]) {
-			return r.failed
-		}
+		more = (*rowsSink)(r).Values(row[:n:n])
+		return more
+	})
+	if !more {
+		return r.failed
 	}
-	return nil
+	return err
 }
 
 // Cursor returns the position after the row of the loop body, for plan.Select.After and

@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"errors"
+	"io"
 
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/store"
@@ -74,6 +75,6 @@ func (s *Snapshot) stateOf(ctx context.Context, core *tableCore) (*tableState, e
 	return st, nil
 }
 
-func (s *Snapshot) open(context.Context, *Rows) (store.Reader, func(), error) {
-	return s.snap, func() {}, nil
+func (s *Snapshot) open(context.Context, *Rows) (store.Reader, io.Closer, error) {
+	return s.snap, nil, nil
 }

@@ -17,6 +17,7 @@ type Template struct {
 	operands []Operand   // of all atoms
 	exprs    []expr.Expr // exprs[n] is what nodes[n] was made from
 	root     int32
+	fixed    bool // see Fixed
 	// incomplete says that rows without entries may satisfy the predicate.
 	incomplete bool
 
@@ -106,9 +107,15 @@ func Compile(key Key, pred expr.Expr) *Template {
 	t.operands = make([]Operand, 0, atoms)
 	t.add(node{kind: nodeFalse}, False)
 	t.add(node{kind: nodeTrue}, True)
-	t.root = trueNode
+	t.root, t.fixed = trueNode, true
 	if pred != nil {
 		t.root = t.compile(pred)
+	}
+	for i := range t.operands {
+		t.fixed = t.fixed && t.operands[i].expr == nil
+	}
+	for i := range t.nodes {
+		t.fixed = t.fixed && t.nodes[i].kind != nodeConstant
 	}
 	for c := range key.Each {
 		if t.each(c) && t.without(t.root, c) {
@@ -117,6 +124,9 @@ func Compile(key Key, pred expr.Expr) *Template {
 	}
 	return t
 }
+
+// Fixed reports whether the spans are the same whatever the parameters are.
+func (t *Template) Fixed() bool { return t.fixed }
 
 // size estimates what a predicate takes.
 func (t *Template) size(e expr.Expr) (nodes, kids, atoms int) {

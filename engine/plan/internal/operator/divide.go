@@ -20,8 +20,8 @@ type Divisions struct {
 
 // Divide returns the divisions of a plan with values of its parameters. Whole says that nothing is
 // divided.
-func Divide(root Node, params []expr.Value, whole bool) *Divisions {
-	d := &Divisions{params: params, whole: whole}
+func Divide(root Node, params []expr.Value, whole bool) Divisions {
+	d := Divisions{params: params, whole: whole}
 	d.walk(root, whole)
 	return d
 }

@@ -4,6 +4,7 @@ package operator
 
 import (
 	"time"
+	"unsafe"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/keycodec"
@@ -17,7 +18,7 @@ import (
 // expressions of the operator above refer to the elements with expr.Slot. Expressions
 // may still hold parameters; their values are Plan.Params.
 type Node interface {
-	// Children returns the inputs, the left one first.
+	// Children returns the inputs, the left one first. Do not modify them.
 	Children() []Node
 	// Layout describes the elements of a row. Do not modify it.
 	Layout() []ColumnRef
@@ -106,6 +107,9 @@ func (a *Actual) Add(b *Actual) {
 func (a *Actual) Fetch(n int) {
 	a.Seeks, a.Fetched = a.Seeks+int64(n), a.Fetched+int64(n)
 }
+
+// only returns an input as all inputs. They share its memory: trees are walked for each execution.
+func only(input *Node) []Node { return unsafe.Slice(input, 1) }
 
 // Step is what all operators have: the elements of their rows, what is expected of them, and
 // what was counted.
@@ -267,10 +271,10 @@ type Keep struct {
 }
 
 // Children returns the input.
-func (n *Keep) Children() []Node { return []Node{n.Input} }
+func (n *Keep) Children() []Node { return only(&n.Input) }
 
 // Children returns the input.
-func (n *Derived) Children() []Node { return []Node{n.Input} }
+func (n *Derived) Children() []Node { return only(&n.Input) }
 
 // Children returns the inputs.
 func (n *Union) Children() []Node { return n.Inputs }
@@ -279,22 +283,22 @@ func (n *Union) Children() []Node { return n.Inputs }
 func (n *Intersect) Children() []Node { return n.Inputs }
 
 // Children returns the input.
-func (n *Filter) Children() []Node { return []Node{n.Input} }
+func (n *Filter) Children() []Node { return only(&n.Input) }
 
 // Children returns the input.
-func (n *Project) Children() []Node { return []Node{n.Input} }
+func (n *Project) Children() []Node { return only(&n.Input) }
 
 // Children returns the input.
-func (n *Sort) Children() []Node { return []Node{n.Input} }
+func (n *Sort) Children() []Node { return only(&n.Input) }
 
 // Children returns the input.
-func (n *Limit) Children() []Node { return []Node{n.Input} }
+func (n *Limit) Children() []Node { return only(&n.Input) }
 
 // Children returns the input.
-func (n *Group) Children() []Node { return []Node{n.Input} }
+func (n *Group) Children() []Node { return only(&n.Input) }
 
 // Children returns the input.
-func (n *Distinct) Children() []Node { return []Node{n.Input} }
+func (n *Distinct) Children() []Node { return only(&n.Input) }
 
 // Children returns the input.
-func (n *Fetch) Children() []Node { return []Node{n.Input} }
+func (n *Fetch) Children() []Node { return only(&n.Input) }
