@@ -102,7 +102,7 @@ func (q *query) usable(r *relation) ([]*schema.Index, error) {
 	if r.source >= len(q.sel.From) || q.sel.From[r.source].Table != r.table {
 		hinted = false
 	}
-	all := []*schema.Index{nil}
+	all := append(make([]*schema.Index, 0, 1+len(r.table.Indexes)), nil)
 	if !q.sel.Hints.NoIndex {
 		for _, x := range r.table.Indexes {
 			if x.State == schema.Ready && q.answers(r, x) {
@@ -249,12 +249,17 @@ func keyFor(r *relation, x *schema.Index) spans.Key {
 	}
 	n = min(n, keycodec.MaxFields)
 	k := spans.Key{Source: r.source, Fields: make([]keycodec.Field, 0, n),
-		Ordinals: make([]int, 0, n), Each: make([]bool, 0, n)}
+		Ordinals: make([]int, 0, n)}
 	add := func(c schema.KeyColumn, each bool) {
 		if len(k.Fields) < keycodec.MaxFields {
+			if each && k.Each == nil {
+				k.Each = make([]bool, n)
+			}
+			if each {
+				k.Each[len(k.Fields)] = true
+			}
 			k.Fields = append(k.Fields, r.table.Columns[c.Ordinal].Field(c))
 			k.Ordinals = append(k.Ordinals, c.Ordinal)
-			k.Each = append(k.Each, each)
 		}
 	}
 	addRowKey := func() {
@@ -313,7 +318,7 @@ func (q *query) newPath(r *relation, x *schema.Index, keysToo bool) *path {
 		if x.Where != nil {
 			p.pred = withoutTerms(r.pred, partialTerms(r, x.Where))
 		}
-		p.repeats = slices.Contains(p.key.Each, true)
+		p.repeats = p.key.Each != nil
 	}
 	wanted := schema.Columns(r.need.ordinals...)
 	for _, t := range p.pred {
@@ -390,9 +395,11 @@ func (p *path) setCover(wanted schema.ColumnSet) {
 
 // rowKeyColumns returns the columns that a row's key gives back.
 func rowKeyColumns(t *schema.Table) (s schema.ColumnSet) {
-	for _, c := range slices.Concat(t.PK, t.SK) {
-		if t.Columns[c.Ordinal].Collation == keycodec.CollateBytes {
-			s.Add(c.Ordinal)
+	for _, columns := range [...][]schema.KeyColumn{t.PK, t.SK} {
+		for _, c := range columns {
+			if t.Columns[c.Ordinal].Collation == keycodec.CollateBytes {
+				s.Add(c.Ordinal)
+			}
 		}
 	}
 	return s

@@ -38,16 +38,17 @@ func (q *query) resolveSources() error {
 	if len(sel.Joins) != max(0, len(sel.From)-1) {
 		return queryError(0, "%d tables are joined by %d joins", len(sel.From), len(sel.Joins))
 	}
-	names := map[string]bool{}
+	q.rels = make([]*relation, 0, len(sel.From))
 	for i, s := range sel.From {
 		if s.Table == nil && len(s.Queries) == 0 {
 			return queryError(0, "source %d has no table", i+1)
 		}
-		if names[s.Name()] {
-			return queryError(0, "%q stands for two tables", s.Name())
-		}
-		names[s.Name()] = true
 		r := &relation{source: i, name: s.Name(), table: s.Table}
+		for _, other := range q.rels {
+			if other.name == r.name {
+				return queryError(0, "%q stands for two tables", r.name)
+			}
+		}
 		if i > 0 {
 			r.kind = sel.Joins[i-1].Kind
 		}
@@ -260,9 +261,17 @@ func markLists(e expr.Expr) expr.Expr {
 func (q *query) noteLists(in expr.In) {
 	for _, item := range in.List {
 		if p, ok := item.(expr.Param); ok {
-			q.scope.listed[p.Index] = true
+			q.scope.mayBeList(p.Index)
 		}
 	}
+}
+
+// mayBeList notes that a parameter may be a list.
+func (sc *scope) mayBeList(param int) {
+	if sc.listed == nil {
+		sc.listed = map[int]bool{}
+	}
+	sc.listed[param] = true
 }
 
 // position asks the caller where an expression stands.

@@ -79,9 +79,12 @@ func (c *Cache) prepare(sel *Select, opt Options, keep func([]byte, any)) (*Prep
 	if p, ok := c.Get(s.Bytes()).(*Prepared); ok {
 		return p, nil
 	}
-	shared := *sel
-	shared.Page, shared.After = sel.Page || sel.After != nil, nil
-	p, err := Prepare(&shared, opt)
+	if sel.After != nil {
+		shared := *sel
+		shared.Page, shared.After = true, nil
+		sel = &shared
+	}
+	p, err := Prepare(sel, opt)
 	if err == nil {
 		keep(s.Bytes(), p)
 	}

@@ -100,7 +100,7 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 		return nil, err
 	}
 	e := newEstimator(r, &q.scope.opt)
-	var paths []*path
+	paths := make([]*path, 0, len(indexes)+1)
 	tested := r.tested()
 	for _, x := range indexes {
 		if x != nil && len(indexes) > 1 && !r.mayUse(x, tested, wants) {
@@ -113,7 +113,7 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 			}
 			continue
 		}
-		paths = append(paths, q.variants(p, wants)...)
+		paths = q.variants(paths, p, wants)
 		paths = append(paths, q.skipRanges(p, e)...)
 		if s := p.shallow(e); s != nil {
 			paths = append(paths, s)
@@ -247,7 +247,6 @@ func (p *path) shallow(e *estimate.Estimator) *path {
 			}
 			s := *p
 			s.key.Fields, s.key.Ordinals = p.key.Fields[:i:i], p.key.Ordinals[:i:i]
-			s.key.Each = p.key.Each[:i:i]
 			return &s
 		}
 		if _, ok := conjunct.PointOn(&p.key, i, p.pred); !ok {
@@ -324,6 +323,9 @@ func (q *query) refusesFullScan() bool {
 func prune(all []candidate, wanted float64) []candidate {
 	slices.SortStableFunc(all, func(a, b candidate) int { return compareCost(a.cost(), b.cost()) })
 	kept := all[:0:0]
+	if wanted < 0 {
+		kept = all[:0]
+	}
 	for _, c := range all {
 		have := false
 		for _, k := range kept {
@@ -400,11 +402,11 @@ func (r *relation) filtered(q *query) Node {
 
 // findPoint recognises a path whose every column of a unique key is fixed by equality.
 func (p *path) findPoint() bool {
-	if p.index != nil && (!p.index.Unique || p.repeats || slices.Contains(p.key.Each, true)) {
+	if p.index != nil && (!p.index.Unique || p.repeats) {
 		return false
 	}
-	operands := make([]expr.Expr, p.own)
-	for i := range operands {
+	var operands []expr.Expr
+	for i := range p.own {
 		found := false
 		for _, t := range p.pred {
 			c, ok := t.(expr.Cmp)
@@ -417,7 +419,7 @@ func (p *path) findPoint() bool {
 			column, ok := c.L.(expr.Column)
 			if ok && column.Ordinal == p.key.Ordinals[i] && column.Source == p.rel.source &&
 				column.Collation == p.key.Fields[i].Collation {
-				operands[i], found = c.R, true
+				operands, found = append(operands, c.R), true
 				break
 			}
 		}

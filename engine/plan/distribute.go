@@ -220,11 +220,14 @@ func plain(c expr.Column) expr.Column {
 // that are equal to it. Collated columns are left out, since equal texts may differ, and
 // so are columns of different kinds.
 func (q *query) equalColumns() map[expr.Column]*columnClass {
-	classes := map[expr.Column]*columnClass{}
+	var classes map[expr.Column]*columnClass
 	class := func(c expr.Column) *columnClass {
 		found := classes[c]
 		if found == nil {
 			found = &columnClass{[]expr.Column{c}}
+			if classes == nil {
+				classes = map[expr.Column]*columnClass{}
+			}
 			classes[c] = found
 		}
 		return found

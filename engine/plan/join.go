@@ -86,9 +86,13 @@ func (q *query) starts(wants []want) (all []candidate, err error) {
 		if r.source != first && (q.inOrder() || r.kind != Inner && !q.canLead(r)) {
 			continue
 		}
-		found, err := q.candidates(r, slices.Concat(wants, q.joinWants(r)))
-		if err != nil {
-			return nil, err
+		own := wants
+		if more := q.joinWants(r); len(more) > 0 {
+			own = slices.Concat(wants, more)
+		}
+		found, err := q.candidates(r, own)
+		if err != nil || len(q.rels) == 1 {
+			return found, err
 		}
 		for _, c := range found {
 			if r.kind == Semi {

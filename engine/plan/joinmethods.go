@@ -362,7 +362,7 @@ func (p *path) findProbe(j joinTerms) (probe []expr.Expr, used []bool) {
 			}
 		}
 		operand, ok := conjunct.PointOn(&p.key, i, p.pred)
-		if !ok || spans.IsNull(operand) || p.key.Each[i] {
+		if !ok || spans.IsNull(operand) || p.key.IsEach(i) {
 			break
 		}
 		probe = append(probe, operand)

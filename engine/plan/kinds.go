@@ -283,6 +283,9 @@ func (q *query) checkRow(x expr.Expr, row expr.Row, of expr.Subquery) error {
 func (q *query) noteKind(e expr.Expr, k expr.Kind) {
 	p, ok := e.(expr.Param)
 	if _, known := q.scope.kinds[p.Index]; ok && !known && k != expr.KindNull {
+		if q.scope.kinds == nil {
+			q.scope.kinds = map[int]expr.Kind{}
+		}
 		q.scope.kinds[p.Index] = k
 	}
 }
@@ -316,6 +319,9 @@ type paramKind struct {
 // more.
 func (sc *scope) close() {
 	sc.opt.Check = nil
+	if len(sc.kinds) == 0 {
+		return
+	}
 	for _, i := range slices.Sorted(maps.Keys(sc.kinds)) {
 		sc.checked = append(sc.checked, paramKind{i, sc.kinds[i]})
 	}

@@ -44,10 +44,10 @@ func (p *path) orderFrom(fixed int) (order []operator.OrderColumn, total bool) {
 	order = make([]operator.OrderColumn, 0, len(p.key.Fields)-fixed)
 	for i := fixed; i < len(p.key.Fields); i++ {
 		o := p.key.Ordinals[i]
-		if p.key.Each[i] && !constants.Has(o) {
+		if p.key.IsEach(i) && !constants.Has(o) {
 			return order, false
 		}
-		if p.key.Each[i] || constants.Has(o) || seen.Has(o) {
+		if p.key.IsEach(i) || constants.Has(o) || seen.Has(o) {
 			continue
 		}
 		seen.Add(o)
@@ -133,9 +133,10 @@ func (p *path) listPrefix() (fixed int) {
 	return fixed
 }
 
-// variants returns a path, and again for each way in which its order serves a want.
-func (q *query) variants(p *path, wants []want) []*path {
-	all := []*path{p}
+// variants appends a path, and again for each way in which its order serves a want.
+func (q *query) variants(all []*path, p *path, wants []want) []*path {
+	first := len(all)
+	all = append(all, p)
 	constants := p.rel.constants()
 	isConstant := func(c operator.OrderColumn) bool {
 		return c.Source == p.rel.source && constants.Has(c.Ordinal)
@@ -158,7 +159,7 @@ func (q *query) variants(p *path, wants []want) []*path {
 			v := *p
 			v.ordered, v.reverse, v.fixed, v.order, v.total = true, reverse, fixed, order, total
 			v.key.Keep = max(v.key.Keep, fixed) // each value of a list is a stream
-			if !slices.ContainsFunc(all, v.sameOrder) {
+			if !slices.ContainsFunc(all[first:], v.sameOrder) {
 				all = append(all, &v)
 			}
 			break

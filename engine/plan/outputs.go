@@ -139,6 +139,7 @@ func (q *query) resolveOutputs() error {
 		q.outputs = q.allColumns()
 		return nil
 	}
+	q.outputs = make([]Output, 0, len(q.sel.Columns))
 	for _, o := range q.sel.Columns {
 		e, err := q.expression(o.Expr, "SELECT")
 		if err != nil {

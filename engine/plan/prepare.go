@@ -78,7 +78,7 @@ func Prepare(sel *Select, opt Options) (*Prepared, error) {
 }
 
 func prepare(sel *Select, opt Options) (*Prepared, error) {
-	opt.listRows, opt.live = map[int]float64{}, estimate.NewLive(opt.Counter)
+	opt.live = estimate.NewLive(opt.Counter)
 	q, err := resolveRewritten(sel, opt)
 	if err != nil {
 		return nil, err
@@ -115,10 +115,13 @@ func prepare(sel *Select, opt Options) (*Prepared, error) {
 // the Select as it is: it knows where expressions stand in a text.
 func resolveRewritten(sel *Select, opt Options) (*query, error) {
 	facts := logical.FactsOf(sel)
+	if opt.listRows = nil; facts.Nested {
+		opt.listRows = map[int]float64{}
+	}
 	attempt := func(sel *Select) (*query, error) {
 		copied := *sel
 		return resolve(&copied, nil, nil, &scope{opt: opt, params: facts.Params,
-			nested: facts.Nested, listed: map[int]bool{}, kinds: map[int]expr.Kind{}})
+			nested: facts.Nested})
 	}
 	full, ok := logical.IsolateFullJoins(sel, facts)
 	if !ok {

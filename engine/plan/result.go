@@ -85,7 +85,7 @@ func (q *query) hasIndexFor(order []Order) bool {
 	}
 	for _, x := range indexes {
 		p := &path{q: q, rel: r, index: x, key: keyFor(r, x)}
-		if len(q.variants(p, []want{{order: columns}})) > 1 {
+		if len(q.variants(nil, p, []want{{order: columns}})) > 1 {
 			return true
 		}
 	}
@@ -286,8 +286,8 @@ func (f *finisher) limit() {
 // cursor needs.
 func (f *finisher) project() {
 	q := f.q
-	var exprs []expr.Expr
-	var layout []ColumnRef
+	exprs := make([]expr.Expr, 0, len(q.outputs))
+	layout := make([]ColumnRef, 0, len(q.outputs))
 	for _, o := range q.outputs {
 		exprs = append(exprs, f.slots(o.Expr))
 		ref := ColumnRef{Source: operator.Computed, Name: o.Name}

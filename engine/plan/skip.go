@@ -61,7 +61,7 @@ func (p *path) part(from int) estimate.Part {
 	key := p.key
 	if from > 0 {
 		key = spans.Key{Fields: key.Fields[from:], Ordinals: key.Ordinals[from:],
-			Source: key.Source, Each: key.Each[from:]}
+			Source: key.Source, Each: key.Each[min(from, len(key.Each)):]}
 	}
 	return estimate.Part{Key: key, Index: p.index, From: from}
 }

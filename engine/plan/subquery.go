@@ -256,7 +256,7 @@ func (q *query) asParams(e expr.Expr) (expr.Expr, error) {
 			q.subs = append(q.subs, s)
 		}
 		if s.kind == SubplanList {
-			q.scope.listed[s.param] = true
+			q.scope.mayBeList(s.param)
 			p := expr.Param{Index: s.param, Name: s.String()}
 			return expr.Func{Name: spans.ListFunc, Args: []expr.Expr{p}}, nil
 		}

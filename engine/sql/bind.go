@@ -95,6 +95,10 @@ type scope struct {
 	marks   []mark
 	refs    []expr.Expr // see refTo
 	merged  merged
+	// What most queries have is part of the scope.
+	made     plan.Select // sel, mostly
+	partRoom [2]part
+	refRoom  [4]expr.Expr
 	// aggregates says whether they may stand where an expression is bound now; where names
 	// that place.
 	aggregates bool
@@ -134,8 +138,9 @@ func (b *binder) selectAt(s *syntax.Select, outer *scope, depth int) *scope {
 		b.with = append(b.with, boundWith{w, outer})
 	}
 	defer func() { b.with = before }()
-	sc := &scope{b: b, outer: outer, depth: depth, ast: s,
-		sel: &plan.Select{Distinct: s.Distinct}}
+	sc := &scope{b: b, outer: outer, depth: depth, ast: s}
+	sc.made.Distinct = s.Distinct
+	sc.sel, sc.parts, sc.refs = &sc.made, sc.partRoom[:0], sc.refRoom[:0]
 	sc.begin()
 	if s.Set != nil {
 		sc.bindSet(s.Set)
@@ -171,8 +176,11 @@ func (sc *scope) bindOrder(s *syntax.Select) {
 			NullsLast: nullsLast(o.Desc, o.Nulls), Expr: sc.collate(o, sc.orderTerm(o.Expr))})
 	}
 	sc.sel.Limit, sc.sel.Offset = sc.count("LIMIT", s.Limit), sc.count("OFFSET", s.Offset)
-	for _, o := range sc.outputs {
-		sc.sel.Columns = append(sc.sel.Columns, plan.Output{Expr: o.expr, Name: o.name})
+	if len(sc.outputs) > 0 {
+		sc.sel.Columns = make([]plan.Output, len(sc.outputs))
+	}
+	for i, o := range sc.outputs {
+		sc.sel.Columns[i] = plan.Output{Expr: o.expr, Name: o.name}
 	}
 }
 
@@ -263,6 +271,7 @@ func (sc *scope) clause(where string, aggregates bool, e syntax.Expr) expr.Expr 
 
 // bindOutputs binds the columns of the result.
 func (sc *scope) bindOutputs() {
+	sc.outputs = make([]boundOutput, 0, len(sc.ast.Outputs))
 	for i := range sc.ast.Outputs {
 		o := &sc.ast.Outputs[i]
 		if o.Star {

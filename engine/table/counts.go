@@ -14,17 +14,18 @@ import (
 )
 
 // countsOf implements plan.Counter: planning asks how many entries conditions find.
-type countsOf struct {
-	db *DB
-	e  store.Estimator
-}
+type countsOf struct{ db *DB }
 
 // counter returns what counts entries, nil if the store cannot.
 func (db *DB) counter() plan.Counter {
-	if e, ok := db.store.(store.Estimator); ok {
-		return countsOf{db, e}
+	if _, ok := db.store.(store.Estimator); ok {
+		return countsOf{db}
 	}
 	return nil
+}
+
+func (s countsOf) about(r store.Range, enough float64, parts int) (float64, error) {
+	return s.db.store.(store.Estimator).CountAbout(r, enough, parts)
 }
 
 const (
@@ -59,7 +60,7 @@ func (s countsOf) Rows(t *schema.Table) (float64, bool) {
 		return c.rows, true
 	}
 	rg := rowio.Rows(t)
-	n, err := s.e.CountAbout(rg, enoughRows, allStripes)
+	n, err := s.about(rg, enoughRows, allStripes)
 	if err != nil {
 		return 0, false
 	}
@@ -98,7 +99,7 @@ func (s countsOf) rows(t *schema.Table, lo, hi []byte, points int) (float64, boo
 		if hi != nil {
 			to = append(prefix[:len(prefix):len(prefix)], hi...)
 		}
-		n, err := s.e.CountAbout(store.Interval(from, to), enoughEntries, spreadParts)
+		n, err := s.about(store.Interval(from, to), enoughEntries, spreadParts)
 		return max(n, missedRows), err == nil
 	}
 	if len(t.SK) == 0 {
@@ -114,7 +115,7 @@ func (s countsOf) rows(t *schema.Table, lo, hi []byte, points int) (float64, boo
 }
 
 func (s countsOf) partition(pk []byte, span keycodec.Span) (float64, error) {
-	return s.e.CountAbout(store.Partition(pk, span), enoughEntries, 1)
+	return s.about(store.Partition(pk, span), enoughEntries, 1)
 }
 
 // zonedParts is in how many stripes, or buckets, blocks are tested for their zones.
@@ -128,16 +129,16 @@ func (s countsOf) Left(t *schema.Table, x *schema.Index, lo, hi []byte, points i
 		rg := rowio.Rows(t)
 		if all, ok = s.Rows(t); ok {
 			rg.MayHold = mayHold
-			left, err = s.e.CountAbout(rg, math.Inf(1), zonedParts)
+			left, err = s.about(rg, math.Inf(1), zonedParts)
 		}
 		return left, all, ok && err == nil
 	}
 	first, step, ok := bucketsOf(x, lo, points, zonedParts)
 	for b := first; ok && b < x.Buckets(); b += step {
 		rg := store.Partition(x.BucketPK(nil, b), keycodec.Span{Start: lo, End: hi})
-		n, err := s.e.CountAbout(rg, enoughEntries, 1)
+		n, err := s.about(rg, enoughEntries, 1)
 		rg.MayHold = mayHold
-		m, failed := s.e.CountAbout(rg, enoughEntries, 1)
+		m, failed := s.about(rg, enoughEntries, 1)
 		if err != nil || failed != nil {
 			return 0, 0, false
 		}

@@ -236,7 +236,8 @@ func (p *Prepared) compile(ctx context.Context, r Reader) (*compiled, error) {
 	} else {
 		p.db.refresh(p.cores, true)
 	}
-	c = &compiled{sel: p.sel}
+	c = &compiled{sel: p.sel, states: make([]*tableState, 0, len(p.cores)),
+		stats: make([]*plan.TableStats, 0, len(p.cores))}
 	for _, core := range p.cores {
 		st, err := r.stateOf(ctx, core)
 		if err != nil {
@@ -247,7 +248,9 @@ func (p *Prepared) compile(ctx context.Context, r Reader) (*compiled, error) {
 	}
 	c.sel = withTables(p.sel, c.states)
 	opt := p.db.planOptions()
-	opt.Check = func() error { return context.Cause(ctx) }
+	if len(p.cores) > 1 { // joins take time
+		opt.Check = func() error { return context.Cause(ctx) }
+	}
 	var err error
 	if p.literals {
 		c.plan, c.values, err = p.db.plans.PrepareLiterals(c.sel, opt)

@@ -81,6 +81,9 @@ type Key struct {
 	Keep int
 }
 
+// IsEach reports whether a column holds one element of a list.
+func (k *Key) IsEach(i int) bool { return i < len(k.Each) && k.Each[i] }
+
 // Build turns a normalised predicate without parameters into spans over encoded
 // tuples. Fields and ordinals describe their columns; columns of the predicate with
 // another source or ordinal become part of residuals. A max of 0 is DefaultMaxSpans.

@@ -171,7 +171,7 @@ func (t *Template) sizeOf(e expr.Expr) int {
 func (t *Template) Incomplete() bool { return t.incomplete }
 
 // each reports whether column c holds elements of lists.
-func (t *Template) each(c int) bool { return c < len(t.key.Each) && t.key.Each[c] }
+func (t *Template) each(c int) bool { return t.key.IsEach(c) }
 
 func (t *Template) add(n node, e expr.Expr) int32 {
 	t.nodes = append(t.nodes, n)

@@ -28,7 +28,7 @@ type Part struct {
 // Scan estimates the spans that terms make of a key, from the shape of the terms alone. Its
 // first bucketColumns columns decide in which of the buckets an entry lies.
 func (e *Estimator) Scan(key Part, terms []expr.Expr, bucketColumns int, buckets float64) Scan {
-	w := scanWalk{e: e, key: key, equals: make(equalities, 0, len(key.Ordinals))}
+	w := scanWalk{e: e, key: key}
 	s := Scan{Ranges: 1, Buckets: 1}
 	s.Fraction, s.Ranges = w.walk(0, terms, 0)
 	s.Bounded = s.Fraction < 1 || w.fixed > 0
