@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"fmt"
+
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -162,15 +164,16 @@ func equalValues(a, b []expr.Value) bool {
 
 // term is a compiled expression.
 type term struct {
-	program   expr.Program
-	at        int // the place of the row that the expression is, mostly; -1: it is another one
+	program   expr.Program // if at is negative
+	at        int          // the place of the row that the expression is; -1: it is another one
 	collation keycodec.Collation
 }
 
 func (r *runner) term(e expr.Expr) (term, error) {
 	t := term{at: -1, collation: expr.CollationOf(e)}
-	if s, ok := e.(expr.Slot); ok {
+	if s, ok := e.(expr.Slot); ok && s.I >= 0 {
 		t.at = s.I
+		return t, nil
 	}
 	var err error
 	t.program, err = r.program(e)
@@ -178,8 +181,11 @@ func (r *runner) term(e expr.Expr) (term, error) {
 }
 
 func (t *term) value(row, params []expr.Value) (expr.Value, error) {
-	if uint(t.at) < uint(len(row)) {
+	switch {
+	case uint(t.at) < uint(len(row)):
 		return row[t.at], nil
+	case t.at >= 0:
+		return expr.Value{}, fmt.Errorf("exec: the row has no place %d", t.at)
 	}
 	return t.program.Value(row, params)
 }
@@ -196,6 +202,9 @@ func (t *term) integer(row []expr.Value) (int64, bool) {
 type keyMaker struct {
 	terms []term
 	key   []expr.Value
+	// Most keys have few terms.
+	termRoom [2]term
+	keyRoom  [2]expr.Value
 }
 
 // noKeys has no terms.
@@ -205,7 +214,12 @@ func (r *runner) keyMaker(exprs []expr.Expr) (*keyMaker, error) {
 	if len(exprs) == 0 {
 		return &noKeys, nil
 	}
-	m := &keyMaker{terms: make([]term, len(exprs)), key: make([]expr.Value, len(exprs))}
+	m := &keyMaker{}
+	if n := len(exprs); n <= len(m.termRoom) {
+		m.terms, m.key = m.termRoom[:n], m.keyRoom[:n]
+	} else {
+		m.terms, m.key = make([]term, n), make([]expr.Value, n)
+	}
 	for i, e := range exprs {
 		var err error
 		if m.terms[i], err = r.term(e); err != nil {

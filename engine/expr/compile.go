@@ -12,6 +12,7 @@ const MaxDepth = 1000
 // Program is a compiled expression. It is immutable and may be used concurrently. The
 // zero Program must not be run.
 type Program struct {
+	// One of them is set: test of a condition, whose value is its truth, value of what is none.
 	test  testFn
 	value valueFn
 }
@@ -42,10 +43,10 @@ func Compile(e Expr) (Program, error) {
 	}
 	if isCondition(e) {
 		test, err := compileTest(e)
-		return Program{test, valueOfTest(test)}, err
+		return Program{test: test}, err
 	}
 	value, err := compileValue(e)
-	return Program{testOfValue(value), value}, err
+	return Program{value: value}, err
 }
 
 // isCondition reports whether an expression is one whose value is its truth.
@@ -58,20 +59,24 @@ func isCondition(e Expr) bool {
 }
 
 func valueOfTest(test testFn) valueFn {
-	return func(m env) (Value, error) {
-		t, err := test(m)
-		return t.Value(), err
-	}
+	return func(m env) (Value, error) { return valueOfTruth(test, m) }
+}
+
+func valueOfTruth(test testFn, m env) (Value, error) {
+	t, err := test(m)
+	return t.Value(), err
 }
 
 func testOfValue(value valueFn) testFn {
-	return func(m env) (Truth, error) {
-		v, err := value(m)
-		if err != nil {
-			return Unknown, err
-		}
-		return TruthOf(v)
+	return func(m env) (Truth, error) { return truthOfValue(value, m) }
+}
+
+func truthOfValue(value valueFn, m env) (Truth, error) {
+	v, err := value(m)
+	if err != nil {
+		return Unknown, err
 	}
+	return TruthOf(v)
 }
 
 // Test evaluates a condition. Columns of source 0 and slots are places of row. It
@@ -80,12 +85,26 @@ func testOfValue(value valueFn) testFn {
 // matches ErrType if values cannot be compared, and for places and parameters that are
 // not there. Terms after the first that decides are not evaluated.
 func (p Program) Test(row, params []Value) (Truth, error) {
-	return p.test(env{row: row, params: params})
+	return p.testIn(env{row: row, params: params})
+}
+
+func (p Program) testIn(m env) (Truth, error) {
+	if p.test == nil {
+		return truthOfValue(p.value, m)
+	}
+	return p.test(m)
 }
 
 // Value evaluates the expression as a value. See Test.
 func (p Program) Value(row, params []Value) (Value, error) {
-	return p.value(env{row: row, params: params})
+	return p.valueIn(env{row: row, params: params})
+}
+
+func (p Program) valueIn(m env) (Value, error) {
+	if p.value == nil {
+		return valueOfTruth(p.test, m)
+	}
+	return p.value(m)
 }
 
 // Eval evaluates an expression once. Row gives the values of columns; slots have the
@@ -95,7 +114,7 @@ func Eval(e Expr, row func(source, ordinal int) Value, params []Value) (Value, e
 	if err != nil {
 		return Value{}, err
 	}
-	return p.value(env{get: orNone(row), params: params})
+	return p.valueIn(env{get: orNone(row), params: params})
 }
 
 // Test evaluates a condition once. See Eval.
@@ -104,7 +123,7 @@ func Test(e Expr, row func(source, ordinal int) Value, params []Value) (Truth, e
 	if err != nil {
 		return Unknown, err
 	}
-	return p.test(env{get: orNone(row), params: params})
+	return p.testIn(env{get: orNone(row), params: params})
 }
 
 func orNone(row func(source, ordinal int) Value) func(source, ordinal int) Value {

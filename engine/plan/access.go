@@ -345,7 +345,7 @@ const maxTerms = 16
 // terms.
 func (r *relation) columnsOf(t expr.Expr) schema.ColumnSet {
 	if r.parts == nil {
-		r.parts = new(pathParts)
+		r.parts = newPathParts()
 	}
 	for i := range r.parts.terms {
 		if known := &r.parts.terms[i]; expr.Shared(known.term, t) {

@@ -88,6 +88,15 @@ type pathParts struct {
 	keys    []indexKey
 	layouts []needLayout
 	terms   []termColumns
+	// Most relations are read in one way.
+	keyRoom    [1]indexKey
+	layoutRoom [1]needLayout
+}
+
+func newPathParts() *pathParts {
+	p := new(pathParts)
+	p.keys, p.layouts = p.keyRoom[:0], p.layoutRoom[:0]
+	return p
 }
 
 // termColumns are the columns of a term.
@@ -125,7 +134,7 @@ type needLayout struct {
 // keyOf is keyFor, once for each index.
 func (r *relation) keyOf(x *schema.Index) spans.Key {
 	if r.parts == nil {
-		r.parts = new(pathParts)
+		r.parts = newPathParts()
 	}
 	for i := range r.parts.keys {
 		if k := &r.parts.keys[i]; k.index == x {

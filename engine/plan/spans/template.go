@@ -18,6 +18,9 @@ type Template struct {
 	exprs    []expr.Expr // exprs[n] is what nodes[n] was made from
 	root     int32
 	fixed    bool // see Fixed
+	// Most predicates have few nodes.
+	nodeRoom [3]node
+	exprRoom [3]expr.Expr
 	// incomplete says that rows without entries may satisfy the predicate.
 	incomplete bool
 
@@ -102,7 +105,10 @@ func OperandOf(e expr.Expr) Operand {
 func Compile(key Key, pred expr.Expr) *Template {
 	t := &Template{key: key}
 	nodes, kids, atoms := t.size(pred)
-	t.nodes, t.exprs = make([]node, 0, 2+nodes), make([]expr.Expr, 0, 2+nodes)
+	t.nodes, t.exprs = t.nodeRoom[:0], t.exprRoom[:0]
+	if 2+nodes > len(t.nodeRoom) {
+		t.nodes, t.exprs = make([]node, 0, 2+nodes), make([]expr.Expr, 0, 2+nodes)
+	}
 	t.kids, t.atoms = make([]int32, 0, kids), make([]atom, 0, atoms)
 	t.operands = make([]Operand, 0, atoms)
 	t.add(node{kind: nodeFalse}, False)
