@@ -17,7 +17,8 @@ type access struct {
 	filter   condition // on entries
 	residual condition // on rows
 	decoder  decoder
-	entry    decoder // of what an entry has, for the filter of one that does not cover
+	// entry is that of what an entry has, for the filter of one that does not cover; else nil.
+	entry    *decoder
 	fetch    *fetcher
 	wants    *extremes
 	counts   *plan.Actual
@@ -61,7 +62,8 @@ func (r *runner) newAccess(n *plan.Access) (*access, error) {
 		a.decoder.full = n.Table.Row()
 		a.decoder.own = !a.decoder.keys && a.decoder.want.Within(n.Index.OwnColumns())
 	} else if n.Index != nil {
-		a.entry = a.decoder
+		entry := a.decoder
+		a.entry = &entry
 		a.entry.full = n.Table.Row()
 		covers := n.Index.Covers()
 		a.entry.want = a.decoder.want.Without(a.decoder.want.Without(covers))
@@ -191,7 +193,7 @@ func (a *access) run(yield func([]expr.Value) bool) error {
 		return nil
 	}
 	s := &a.into
-	*s = sink{access: a, yield: yield, left: a.node.Limit}
+	*s = sink{access: a, yield: yield, left: a.node.Limit, block: s.block}
 	return first(a.read(s), s.finish(), s.err)
 }
 
@@ -241,7 +243,7 @@ type sink struct {
 	err    error
 	done   bool
 	item   store.Item
-	block  store.Block // of item
+	block  *store.Block // of item; nil: not needed yet
 	// single makes the sink fetch each row at once; taken then reports whether the last
 	// item became a row.
 	single, taken bool
@@ -336,9 +338,12 @@ rows:
 // put takes an item. It returns false if no more are wanted.
 func (s *sink) put(it store.Item) bool {
 	if s.node.Index == nil {
+		if s.block == nil {
+			s.block = new(store.Block)
+		}
 		s.item = it
 		s.block.SetItem(&s.item)
-		return s.rows(&s.block)
+		return s.rows(s.block)
 	}
 	return s.index(&it)
 }

@@ -267,7 +267,7 @@ func (l *lookupJoin) readIndex() error {
 	err := a.readPlaces(l.places, l.prober.point, func(probe int, it store.Item) error {
 		d := &a.decoder
 		if !a.node.Covering {
-			d = &a.entry
+			d = a.entry
 		}
 		row, key, err := d.decodeEntry(a.node.Index, &it)
 		ok := false

@@ -1,0 +1,112 @@
+package sql_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/internal/testutil"
+)
+
+// keptSession returns a session with a table of 300 rows in files and an index.
+func keptSession(t *testing.T) *sql.Session {
+	t.Helper()
+	e, db := openBlocks(t, engine.Options{})
+	s := sql.Open(db)
+	exec(t, s, "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")
+	exec(t, s, "CREATE INDEX by_a ON t (a)")
+	var rows []string
+	for i := range 300 {
+		rows = append(rows, fmt.Sprintf("(%d, %d, %d)", i, i*7%100, i%50))
+	}
+	exec(t, s, "INSERT INTO t VALUES "+strings.Join(rows, ", "))
+	exec(t, s, "ANALYZE")
+	if err := e.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A statement that is kept has what values make of its plan again: of those in its text that is
+// what the first execution has made, of those of parameters it is not.
+func TestKeptStatementsFollowTheirValues(t *testing.T) {
+	s := keptSession(t)
+	read := func(stmt *sql.Stmt, args ...any) string {
+		t.Helper()
+		rows, err := stmt.Query(context.Background(), args...)
+		if err != nil {
+			t.Fatal(stmt.Text(), err)
+		}
+		var out []string
+		for row, err := range rows.All() {
+			if err != nil {
+				t.Fatal(stmt.Text(), err)
+			}
+			out = append(out, fmt.Sprint(row))
+		}
+		if !strings.Contains(stmt.Text(), "ORDER BY") {
+			slices.Sort(out)
+		}
+		return strings.Join(out, "\n")
+	}
+	for _, c := range []string{
+		"SELECT DISTINCT b FROM t WHERE id > %s AND id < %s",
+		"SELECT count(*), max(b) FROM t WHERE id >= %s AND id < %s OR a = 3",
+		"SELECT a, count(*) FROM t WHERE a IN (%s, %s, 11) GROUP BY a ORDER BY a DESC",
+		"SELECT count(*) FROM t WHERE %s < %s",
+		"SELECT x.id, y.id FROM t x JOIN t y ON x.a = y.b WHERE x.id BETWEEN %s AND %s AND y.a < 9",
+		"SELECT count(*) FROM t WHERE b %% 50 = %s AND %s > 3",
+	} {
+		with, err := s.Prepare(fmt.Sprintf(c, "?", "?"))
+		if err != nil {
+			t.Fatal(c, err)
+		}
+		for _, v := range [][2]int64{{3, 40}, {4, 41}, {40, 3}, {7, 70}, {6, 43}, {3, 40}} {
+			literal := fmt.Sprintf(c, expr.Int(v[0]), expr.Int(v[1]))
+			plain, err := s.Prepare(literal)
+			if err != nil {
+				t.Fatal(literal, err)
+			}
+			want := read(with, v[0], v[1])
+			for range 3 {
+				if got := read(plain); got != want {
+					t.Errorf("%s:\n%s\nwith parameters:\n%s", literal, got, want)
+				}
+			}
+		}
+	}
+}
+
+// Goal: what an execution of a kept statement costs beside its rows is small.
+func TestKeptStatementsAllocateLittle(t *testing.T) {
+	testutil.SkipUnderRace(t, "it allocates")
+	s := keptSession(t)
+	for _, c := range []struct {
+		text string
+		most float64
+	}{
+		{"SELECT a, b FROM t WHERE id = 7", 10},
+		{"SELECT count(*) FROM t", 27},
+		{"SELECT id, b FROM t WHERE b % 40 = 7", 64},
+	} {
+		got := testutil.AllocsPerRun(200, func() {
+			rows, err := s.Query(context.Background(), c.text)
+			if err != nil {
+				t.Fatal(c.text, err)
+			}
+			for _, err := range rows.All() {
+				if err != nil {
+					t.Fatal(c.text, err)
+				}
+			}
+		})
+		if got > c.most {
+			t.Errorf("%s: %v allocations, want at most %v", c.text, got, c.most)
+		}
+	}
+}
