@@ -106,3 +106,32 @@ func TestImagesOfSmallTables(t *testing.T) {
 	}
 	snap.Close()
 }
+
+// Each way to write ends the image of what it changes.
+func TestImagesEndWithEachWrite(t *testing.T) {
+	k := func(i int) engine.Key { return engine.K(fmt.Sprintf("b%d", i)) }
+	for name, write := range map[string]func(db *engine.DB) error{
+		"Put":    func(db *engine.DB) error { return db.Put(k(1), []byte("again")) },
+		"Delete": func(db *engine.DB) error { return db.Delete(k(1)) },
+		"DeleteRange": func(db *engine.DB) error {
+			return db.DeleteRange(k(1).PK, engine.SKCondition{})
+		},
+		"DeleteScan": func(db *engine.DB) error { return db.DeleteScan(k(1), k(3)) },
+	} {
+		db := openMemory(t, engine.Options{Durability: engine.Process})
+		for i := range 5 {
+			ok(t, db.Put(k(i), nil))
+		}
+		s := engine.Scan{From: engine.K("b"), To: engine.K("c")}
+		walk := s
+		walk.Unordered = true
+		for range 6 {
+			shownOf(t, walk, db)
+		}
+		ok(t, write(db))
+		want := shownOf(t, s, db)
+		if got := shownOf(t, walk, db); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}

@@ -14,6 +14,6 @@ var imageBugs = []bug{
 		[]edit{{
 			"engine/internal/commit/pipeline.go", "		watched.TouchSpan(r.Span, seq)\n", "",
 		}},
-		"./engine", "TestImagesOfSmallTables",
+		"./engine", "TestImagesEndWithEachWrite",
 	},
 }
