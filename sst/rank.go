@@ -86,10 +86,11 @@ type Located struct {
 const maxKnownPlaces = 32
 
 // Locate returns the entries with the ranks [from, to); nil if several blocks have them, or one
-// that cannot be read. Requires: as KeyAt.
+// that cannot be read, or if the file refers to values elsewhere: what is located is read as it is.
+// Requires: as KeyAt.
 func (r *Reader) Locate(from, to int64) *Located {
 	_, x, ranks, err := r.entryRanks()
-	if err != nil || to-from > maxEntries {
+	if err != nil || to-from > maxEntries || len(r.meta.Values) > 0 {
 		return nil
 	}
 	i, found := slices.BinarySearch(ranks[:x.n], uint32(from))

@@ -47,7 +47,7 @@ type Bounds struct {
 	Known *Known
 	// Blocks, if not nil, counts the blocks of runs where something may be left out.
 	Blocks *zone.BlockCounts
-	// KeysOnly leaves large values unread: such rows have no value.
+	// KeysOnly leaves large values unread: such rows are Large and have no value.
 	KeysOnly bool
 	// Ctx, if not nil, ends the reading with its cause. Every source looks at it before
 	// each batch of rows, so that even a reader that gets nothing, because everything

@@ -435,7 +435,7 @@ func (s *source) deliver(rows []base.Entry) []base.Entry {
 			continue
 		}
 		if s.bounds.KeysOnly {
-			e.Value, e.Large = nil, false
+			e.Value = nil
 			continue
 		}
 		if bytes += sst.ValueBytes(e.Value); i > 0 && bytes > maxAheadBytes {

@@ -11,6 +11,13 @@ var valueBugs = []bug{
 		"./engine", "TestLargeValuesLive",
 	},
 	{
+		"large values are what was put: what is in one block is read as it is",
+		[]edit{{
+			"sst/rank.go", "to-from > maxEntries || len(r.meta.Values) > 0", "to-from > maxEntries",
+		}},
+		"./engine/sql", "TestLargeValuesOfSmallTables",
+	},
+	{
 		"a value file stays as long as SSTs refer to it: it goes with the second last",
 		[]edit{{"stripe/values.go", "if use.ssts > 0 {", "if use.ssts > 1 {"}},
 		"./engine", "TestLargeValuesLive",

@@ -51,8 +51,9 @@ func (m *image) startsAt(next *int, stripe int) {
 	}
 }
 
-// add adds the items of a block.
-func (m *image) add(b *Block) {
+// add adds the items of a block, and reports false if there are values that are kept apart: those
+// are not copied, nor read by a scan of keys.
+func (m *image) add(b *Block) bool {
 	if x := b.Plain; x != nil {
 		values := x.Values()
 		prefix := x.AppendPrefix(nil)
@@ -60,13 +61,17 @@ func (m *image) add(b *Block) {
 			m.data = append(append(m.data, prefix...), x.Suffix(i)...)
 			m.addValue(values.At(i), x.Seq(i))
 		}
-		return
+		return true
 	}
 	for i := range b.Rows {
 		e := &b.Rows[i]
+		if e.Large {
+			return false
+		}
 		m.data = append(m.data, e.Key...)
 		m.addValue(e.Value, e.Seq)
 	}
+	return true
 }
 
 // addValue adds an item whose key was added.
@@ -191,20 +196,20 @@ func (it *Iteration) mayRemember() bool {
 }
 
 // makeImage makes the image of a watched span, for this reader and the next ones; nil if it is too
-// large, something of it expires, or it cannot be read.
+// large, something of it expires or is kept apart, or it cannot be read.
 func (it *Iteration) makeImage(w *watch) *image {
 	c := NewIteration()
 	defer c.Close()
 	if c.Start(it.ctx, it.reader, 0) != nil || c.node.gen != it.node.gen {
 		return nil
 	}
-	c.stripes, c.known, c.span = it.stripes, it.known, it.span
+	c.stripes, c.known, c.span, c.keysOnly = it.stripes, it.known, it.span, true
 	m, most, next := new(image), min(maxImageBytes, it.state.env.ImageBytes), 0
 	if c.advance() {
 		for b := new(Block); c.Block(b); {
 			m.startsAt(&next, int(c.stripe))
 			some := most/(base.NumStripes/4)*(int(c.stripe)+1) + spareImageBytes
-			if m.add(b); m.bytes() > min(most, some) {
+			if !m.add(b) || m.bytes() > min(most, some) {
 				return nil
 			}
 		}
