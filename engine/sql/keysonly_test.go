@@ -38,7 +38,7 @@ func TestKeysOnlyReadsNoLargeValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	end()
-	e, s, end = open()
+	_, s, end = open()
 	defer end()
 	names, err := fsys.List("db")
 	if err != nil {
