@@ -12,7 +12,7 @@ const MaxDepth = 1000
 // Program is a compiled expression. It is immutable and may be used concurrently. The
 // zero Program must not be run.
 type Program struct {
-	// One of them is set: test of a condition, whose value is its truth, value of what is none.
+	// One of them is set: test of a condition, whose value is its truth, value of all else.
 	test  testFn
 	value valueFn
 }

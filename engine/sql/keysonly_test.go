@@ -76,17 +76,11 @@ func TestKeysOnlyReadsNoLargeValues(t *testing.T) {
 // countedRows returns how many rows a query has.
 func countedRows(t *testing.T, s *sql.Session, text string) (n int, err error) {
 	t.Helper()
-	rows, err := s.Query(t.Context(), text)
+	stmt, err := s.Prepare(text)
 	if err != nil {
 		return 0, err
 	}
-	for _, err := range rows.All() {
-		if err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
+	return countRows(t.Context(), stmt, nil)
 }
 
 // Scans of a small table that are repeated show values that are kept apart, in one block of each

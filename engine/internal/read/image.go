@@ -5,7 +5,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 )
 
-// image is the items of a span, none of which expires, in the order of a walk over all stripes. It
+// image has the items of a span, which do not expire, in the order of a walk over all stripes. It
 // does not change.
 type image struct {
 	data   []byte       // of each item the key, then the value
@@ -25,7 +25,7 @@ const (
 	spareImageBytes = 32 << 10
 	// imageRows is how many items of an image are at hand together.
 	imageRows = 128
-	// imageItemBytes is what an item takes besides key and value.
+	// imageItemBytes is what an item takes beside key and value.
 	imageItemBytes = 16
 )
 

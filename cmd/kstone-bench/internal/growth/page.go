@@ -61,7 +61,7 @@ func by(a, b string) func(result.Record) float64 {
 	}
 }
 
-// at returns a figure of an engine at a size; 0 is none.
+// at returns a figure of an engine at a size, or 0.
 func (c *curve) at(t *report.Table, engine string, size result.Size) float64 {
 	row := report.Row{Table: chain, Case: c.workload, Goroutines: 1, Size: size}
 	m, _ := t.Median(report.Cell{Row: row, Engine: engine})

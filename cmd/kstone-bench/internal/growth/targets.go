@@ -9,7 +9,7 @@ import (
 
 const (
 	// bend is what kstone is to keep of a figure as the data grows, by what a peer keeps: less
-	// than a tenth is not told from noise by a few rounds.
+	// than a tenth cannot be separated from noise by a few rounds.
 	bend = 0.9
 	// coldShare is the share of LMDB's throughput, which has no cache but that of the system.
 	coldShare = 0.8
