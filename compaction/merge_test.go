@@ -192,9 +192,7 @@ func (h *history) merge(t *testing.T, lo, hi int, bottom bool,
 		e.Key = bytes.Clone(e.Key)
 		out.entries = append(out.entries, e)
 	}
-	if err := m.Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.Err())
 	out.ranges = m.RangeTombstones()
 	return out
 }

@@ -10,7 +10,10 @@ import (
 
 	"github.com/kstonedb/kstone/compaction"
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
+
+var ok = testutil.OK
 
 // TestPick runs the stories in testdata/picker. Each line of the input is a run,
 // newest first:
@@ -109,9 +112,7 @@ func parseRuns(t *testing.T, input string) (runs []compaction.RunInfo) {
 			key, val, _ := strings.Cut(w, "=")
 			if key == "ttl" {
 				_, err := fmt.Sscanf(val, "%d(%d-%d)", &r.TTLEntries, &r.MinExpiry, &r.MaxExpiry)
-				if err != nil {
-					t.Fatal(err)
-				}
+				ok(t, err)
 				continue
 			}
 			n := parseNumber(t, val)
@@ -136,9 +137,7 @@ func parseRuns(t *testing.T, input string) (runs []compaction.RunInfo) {
 func parseNumber(t *testing.T, s string) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return n
 }
 

@@ -19,9 +19,7 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 	const n = 20000
 	buf, value := make([]byte, 0, 64), make([]byte, 100)
 	put := func(i int) {
-		if err := db.Put(benchKey(buf, uint64(i)), value); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, db.Put(benchKey(buf, uint64(i)), value))
 	}
 	next := 0
 	check := func(what string, runs int, most float64, f func()) {
@@ -50,9 +48,7 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 			return func() {
 				items := 0
 				for _, err := range db.Scan(ctx, s) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					ok(t, err)
 					items++
 				}
 				if items < n {
@@ -63,8 +59,6 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 		// Per scan, not per item: 20,000 items and 256 cursors.
 		check("ordered scan of "+state, 3, 3*256, count(engine.Scan{}))
 		check("unordered scan of "+state, 3, 64, count(engine.Scan{Unordered: true}))
-		if err := db.Compact(ctx); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, db.Compact(ctx))
 	}
 }

@@ -38,9 +38,7 @@ func benchValue(n uint64) []byte {
 func openBench(b *testing.B, o engine.Options) *engine.DB {
 	b.Helper()
 	db, err := engine.Open(b.TempDir(), &o)
-	if err != nil {
-		b.Fatal(err)
-	}
+	ok(b, err)
 	b.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			b.Error(err)
@@ -142,9 +140,7 @@ func BenchmarkGet(b *testing.B) {
 func BenchmarkIterate(b *testing.B) {
 	db := openBench(b, engine.Options{Durability: engine.Process})
 	load(b, db, benchItems)
-	if err := db.Compact(ctx); err != nil {
-		b.Fatal(err)
-	}
+	ok(b, db.Compact(ctx))
 	value := benchValue(3)
 	batch := engine.NewBatch()
 	for p := range 1000 {
@@ -155,9 +151,7 @@ func BenchmarkIterate(b *testing.B) {
 			}
 		}
 	}
-	if err := db.Apply(ctx, batch); err != nil {
-		b.Fatal(err)
-	}
+	ok(b, db.Apply(ctx, batch))
 	query := func(reverse bool) func(*testing.B) {
 		return func(b *testing.B) {
 			buf := make([]byte, 0, 32)
@@ -183,9 +177,7 @@ func BenchmarkIterate(b *testing.B) {
 	}
 	b.Run("query20/memtable", query(false))
 	b.Run("latest20/memtable", query(true))
-	if err := db.Compact(ctx); err != nil {
-		b.Fatal(err)
-	}
+	ok(b, db.Compact(ctx))
 	b.Run("query20/settled", query(false))
 	b.Run("latest20/settled", query(true))
 	for _, s := range []engine.Scan{{}, {Unordered: true}} {
@@ -210,13 +202,9 @@ func BenchmarkReopen(b *testing.B) {
 		dir := b.TempDir()
 		o := engine.Options{Durability: engine.Process}
 		db, err := engine.Open(dir, &o)
-		if err != nil {
-			b.Fatal(err)
-		}
+		ok(b, err)
 		load(b, db, benchItems)
-		if err := db.Close(); err != nil {
-			b.Fatal(err)
-		}
+		ok(b, db.Close())
 		for b.Loop() {
 			db, err := engine.Open(dir, &o)
 			if err != nil {

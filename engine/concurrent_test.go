@@ -18,9 +18,7 @@ func openMemory(t testing.TB, o engine.Options) *engine.DB {
 	t.Helper()
 	o.InMemory = true
 	db, err := engine.Open("test", &o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -69,9 +67,7 @@ func TestPutIfAbsentHasOneWinner(t *testing.T) {
 	db := openMemory(t, engine.Options{FlushRecords: 3, Durability: engine.Process})
 	for round := range 200 {
 		key := engine.Key{PK: fmt.Appendf(nil, "k%d", round%7)}
-		if err := db.Delete(key); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, db.Delete(key))
 		var wins atomic.Int32
 		var wg sync.WaitGroup
 		for w := range 4 {
@@ -173,9 +169,7 @@ func readWhole(t *testing.T, db *engine.DB, keys int, key func(int) engine.Key) 
 func TestReadsNeverGoBack(t *testing.T) {
 	db := openMemory(t, engine.Options{FlushRecords: 50, MaxRuns: 2, Durability: engine.Process})
 	key := engine.Key{PK: []byte("k")}
-	if err := db.Put(key, bytesOf(0)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.Put(key, bytesOf(0)))
 	stop := time.Now().Add(500 * time.Millisecond)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -266,9 +260,7 @@ func TestGetsSeeBatchesWhole(t *testing.T) {
 func TestGetsSeeNoMomentWithinACommit(t *testing.T) {
 	db := openMemory(t, engine.Options{Durability: engine.Process})
 	key := engine.Key{PK: []byte("moves")}
-	if err := db.Put(key, bytesOf(1)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.Put(key, bytesOf(1)))
 	var done atomic.Bool
 	var readers sync.WaitGroup
 	for range 2 {

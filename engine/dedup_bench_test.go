@@ -14,9 +14,7 @@ func BenchmarkFilterNew(b *testing.B) {
 	const rows, asked = 2_000_000, 200_000
 	db := openBench(b, engine.Options{Durability: engine.Process})
 	load(b, db, rows)
-	if err := db.Flush(ctx); err != nil {
-		b.Fatal(err)
-	}
+	ok(b, db.Flush(ctx))
 	rnd := rand.New(rand.NewPCG(1, 2))
 	keys, bufs := make([]engine.Key, asked), make([][32]byte, asked)
 	choose := func() {

@@ -357,9 +357,7 @@ func TestRangesDoNotAllocate(t *testing.T) {
 	count := func(seq func(func(engine.Item, error) bool)) {
 		items := 0
 		seq(func(_ engine.Item, err error) bool {
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			items++
 			return true
 		})

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -318,9 +317,7 @@ func TestExistenceReadsNoValues(t *testing.T) {
 		ok(t, db.Apply(ctx, b))
 	}
 	err := db.PutIf(keys[0], nil, engine.IfAbsent())
-	if !errors.Is(err, engine.ErrConditionFailed) {
-		t.Errorf("PutIf: %v", err)
-	}
+	wantIs(t, err, engine.ErrConditionFailed)
 	err = db.Update(ctx, func(tx *engine.Tx) error {
 		has, err := tx.Has(keys[1])
 		ok(t, err)
@@ -332,9 +329,7 @@ func TestExistenceReadsNoValues(t *testing.T) {
 		removeValues(t, fsys)
 		return tx.Put(keys[2], nil)
 	})
-	if !errors.Is(err, engine.ErrConflict) {
-		t.Errorf("a transaction that has read what has changed: %v", err)
-	}
+	wantIs(t, err, engine.ErrConflict)
 	if err := db.PutIf(keys[3], nil, engine.IfValue(nil)); err == nil {
 		t.Error("a condition on a value that is gone holds")
 	}

@@ -200,9 +200,7 @@ func TestStoredSettings(t *testing.T) {
 		s := settings{}
 		s = s.with(settingsProperty, []byte(value))
 		blob, err := s.encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		return blob
 	}
 	for _, c := range []struct {

@@ -29,37 +29,25 @@ func TestReusedFilesAreNobodyElses(t *testing.T) {
 	src, dest := filepath.Join(dir, "src"), filepath.Join(dir, "dest")
 	o := engine.Options{Durability: engine.Process, MaxRuns: 2}
 	db, err := engine.Open(src, &o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	write := func(round int) {
 		for i := range 80 {
 			key := engine.Key{PK: fmt.Appendf(nil, "k%d", i)}
-			if err := db.Put(key, fmt.Appendf(nil, "round %d", round)); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, db.Put(key, fmt.Appendf(nil, "round %d", round)))
 		}
-		if err := db.Flush(ctx); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, db.Flush(ctx))
 	}
 	write(0)
-	if err := db.Checkpoint(ctx, dest, nil); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.Checkpoint(ctx, dest, nil))
 	for round := range 6 {
 		write(round + 1)
-		if err := db.Compact(ctx); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, db.Compact(ctx))
 	}
 	if _, err := db.Verify(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
 	files := db.Metrics().Total.Files
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.Close())
 	onDisk, err := filepath.Glob(filepath.Join(src, "*.sst"))
 	if err != nil || len(onDisk) != files {
 		t.Errorf("%d files on disk, the manifest names %d (%v)", len(onDisk), files, err)
@@ -71,18 +59,14 @@ func TestReusedFilesAreNobodyElses(t *testing.T) {
 func checkRound(t *testing.T, dir string, round int) {
 	t.Helper()
 	db, err := engine.Open(dir, &engine.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer db.Close()
 	if _, err := db.Verify(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
 	n := 0
 	for it, err := range db.Scan(ctx, engine.Scan{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if want := fmt.Sprintf("round %d", round); string(it.Value) != want {
 			t.Fatalf("%s: %s is %q, want %q", dir, it.Key.PK, it.Value, want)
 		}
@@ -98,29 +82,19 @@ func TestWaitingFilesAreOrphansAfterAKill(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	src, copied := t.TempDir(), t.TempDir()
 	db, err := engine.Open(src, &engine.Options{Durability: engine.Sync, MaxRuns: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for round := range 4 {
 		for i := range 50 {
 			key := engine.Key{PK: fmt.Appendf(nil, "k%d", i)}
-			if err := db.Put(key, fmt.Appendf(nil, "round %d", round)); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, db.Put(key, fmt.Appendf(nil, "round %d", round)))
 		}
-		if err := db.Compact(ctx); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, db.Compact(ctx))
 	}
 	files := db.Metrics().Total.Files
 	copyDir(t, src, copied) // what a kill would leave
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.Close())
 	db, err = engine.Open(copied, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer db.Close()
 	onDisk, err := filepath.Glob(filepath.Join(copied, "*.sst"))
 	if err != nil || len(onDisk) != files {
@@ -131,20 +105,14 @@ func TestWaitingFilesAreOrphansAfterAKill(t *testing.T) {
 func copyDir(t *testing.T, from, to string) {
 	t.Helper()
 	entries, err := os.ReadDir(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), "LOCK") {
 			continue
 		}
 		b, err := os.ReadFile(filepath.Join(from, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(to, e.Name()), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
+		ok(t, os.WriteFile(filepath.Join(to, e.Name()), b, 0o600))
 	}
 }
 

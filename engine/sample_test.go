@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -183,7 +182,5 @@ func TestSampleErrors(t *testing.T) {
 		break
 	}
 	ok(t, snap.Close())
-	if err := first(ctx, engine.Sample{Parts: 5}); !errors.Is(err, engine.ErrClosed) {
-		t.Error(err)
-	}
+	wantIs(t, first(ctx, engine.Sample{Parts: 5}), engine.ErrClosed)
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
+var ok = testutil.OK
+
 // Whatever a manifest stores as settings is damage, of a later version, or settings that
 // are in range and stay as they are when nothing else is chosen.
 func FuzzStoredSettings(f *testing.F) {
@@ -20,9 +22,7 @@ func FuzzStoredSettings(f *testing.F) {
 		defer testutil.Watch(value)()
 		all := (&settings{}).with(settingsProperty, value)
 		blob, err := all.encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		_ = describeSettings(blob)
 		o, store, err := joinSettings(nil, blob)
 		if err != nil {

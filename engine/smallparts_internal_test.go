@@ -53,9 +53,7 @@ func TestNewDatabasesDiffer(t *testing.T) {
 func openToClose(t *testing.T) *DB {
 	t.Helper()
 	db, err := OpenFS(vfs.NewMem(), "db", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return db
 }
 

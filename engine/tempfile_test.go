@@ -14,18 +14,12 @@ import (
 func TestTempFiles(t *testing.T) {
 	dir := t.TempDir()
 	db, err := engine.Open(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	create := db.Temp()
 	one, err := create()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	two, err := create()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	got := make([]byte, 3)
 	if _, err := one.Write([]byte("abc")); err != nil {
 		t.Fatal(err)
@@ -48,9 +42,7 @@ func TestTempFiles(t *testing.T) {
 	if exists(one) || !exists(two) {
 		t.Error("Close removes another file")
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.Close())
 	if exists(two) {
 		t.Error("the database leaves a file")
 	}
@@ -71,16 +63,10 @@ func TestTempFiles(t *testing.T) {
 func TestTempFilesOfAKilledProcess(t *testing.T) {
 	dir := t.TempDir()
 	db, err := engine.Open(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, db.Close())
 	for _, name := range []string{"SPILL-000001", "notes"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
 	}
 	readOnly, err := engine.Open(dir, &engine.Options{ReadOnly: true})
 	if err != nil || readOnly.Temp() != nil {

@@ -17,9 +17,7 @@ func TestCursorBytes(t *testing.T) {
 	item := engine.Item{Key: engine.Key{PK: []byte("user#1"), SK: []byte("post#7")}}
 	const want = "01" + "d9135ce4" + "757365722331" + "0000" + "706f73742337" + "5cde76af"
 	page, err := os.ReadFile("../docs/format/cursor.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	shown := strings.ReplaceAll(string(page), " ", "")
 	if !strings.Contains(shown, want) || !strings.Contains(shown, q.CursorAfter(item).String()) {
 		t.Error("docs/format/cursor.md does not show this cursor")
@@ -43,12 +41,8 @@ func FuzzCursor(f *testing.F) {
 	f.Add("AX1HGL1wAABzIdv7Sw\n")
 	f.Add("")
 	db, err := engine.Open("fuzz", &engine.Options{InMemory: true})
-	if err != nil {
-		f.Fatal(err)
-	}
-	if err := db.Put(engine.Key{PK: []byte("p"), SK: []byte("s")}, nil); err != nil {
-		f.Fatal(err)
-	}
+	ok(f, err)
+	ok(f, db.Put(engine.Key{PK: []byte("p"), SK: []byte("s")}, nil))
 	f.Fuzz(func(t *testing.T, text string) {
 		defer testutil.Watch(text)()
 		c, err := engine.ParseCursor(text)

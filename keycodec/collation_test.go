@@ -50,9 +50,7 @@ func TestFoldVectors(t *testing.T) {
 func TestFoldTableIsPinned(t *testing.T) {
 	const name = "testdata/fold-15.0.0.txt"
 	list, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	pairs := map[rune]rune{}
 	for line := range strings.Lines(string(list)) {
 		var from, to rune

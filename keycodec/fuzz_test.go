@@ -22,9 +22,7 @@ func seed(f *testing.F, hexes ...string) {
 	f.Helper()
 	for _, s := range hexes {
 		b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-		if err != nil {
-			f.Fatal(err)
-		}
+		ok(f, err)
 		f.Add(b)
 	}
 }
@@ -85,9 +83,7 @@ func FuzzDecodeLengthPrefixed(f *testing.F) {
 		if refused(t, b, err) {
 			return
 		}
-		if err := k.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, k.Validate())
 		same(t, append(keycodec.AppendLengthPrefixed(nil, k), rest...), b)
 	})
 }

@@ -12,9 +12,7 @@ import (
 func TestGoldenTuples(t *testing.T) {
 	const name = "testdata/tuples-v1.txt"
 	list, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	lines := 0
 	for line := range strings.Lines(string(list)) {
 		parts := strings.Split(strings.TrimRight(line, "\r\n"), " | ")

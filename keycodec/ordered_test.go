@@ -36,9 +36,7 @@ func keys() *rapid.Generator[keycodec.Key] {
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatalf("bad hex in the test: %v", err)
-	}
+	ok(t, err)
 	return b
 }
 

@@ -22,9 +22,7 @@ type example struct {
 func examples(t *testing.T) []example {
 	t.Helper()
 	b, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	text := strings.ReplaceAll(string(b), "\r\n", "\n")
 	_, section, ok := strings.Cut(text, "\n## Examples\n")
 	if !ok {

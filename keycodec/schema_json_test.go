@@ -20,9 +20,7 @@ func TestSchemaJSON(t *testing.T) {
 		`{"name":"i","type":"time","unit":"us"},{"name":"j","type":"time","unit":"ns"},` +
 		`{"name":"k","type":"uuid"},{"name":"l","type":"decimal"}]`
 	var s keycodec.Schema
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, json.Unmarshal([]byte(text), &s))
 	if got := string(must(json.Marshal(s))); got != text {
 		t.Errorf("written as\n%s\nwant\n%s", got, text)
 	}

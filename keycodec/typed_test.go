@@ -283,9 +283,7 @@ func TestTimeRange(t *testing.T) {
 		}
 		for _, ticks := range []int64{math.MinInt64, math.MinInt64 + 1, -1, 1, largest} {
 			at, _, err := keycodec.DecodeTime(i64(ticks), u)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			b, err := keycodec.AppendTime(nil, at, u)
 			if err != nil || !bytes.Equal(b, i64(ticks)) {
 				t.Errorf("%d %s: back as %x, error %v", ticks, u, b, err)

@@ -22,9 +22,7 @@ type followed struct {
 
 func newFollowed(t *testing.T, floor func() wal.SegmentNum) *followed {
 	fsys := vfs.NewMem()
-	if err := fsys.MkdirAll("db"); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, fsys.MkdirAll("db"))
 	f := &followed{t: t, o: wal.Options{
 		FS: fsys, Dir: "db", DBID: [16]byte{1}, SegmentBytes: 4 << 10, Floor: floor,
 	}}
@@ -134,17 +132,13 @@ func TestFollow(t *testing.T) {
 		case 0:
 			followers = append(followers, f.follower())
 		case 1:
-			if err := f.log.Close(); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, f.log.Close())
 			if random.IntN(2) == 0 {
 				f.stray()
 			}
 			f.open()
 		case 2:
-			if err := f.log.Sync(f.last); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, f.log.Sync(f.last))
 		default:
 			f.append(random.IntN(6))
 		}
@@ -158,9 +152,7 @@ func TestFollow(t *testing.T) {
 				err = errors.Join(err, f.catchUp(r))
 			}
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if r.LastSeq() != f.last {
 			t.Fatalf("the follower is at %d, the log at %d", r.LastSeq(), f.last)
 		}
@@ -183,10 +175,7 @@ func TestFloor(t *testing.T) {
 	release := func() {
 		t.Helper()
 		f.append(40)
-		err := errors.Join(f.log.Sync(f.last), f.log.Release(f.last+1), f.log.Forget(floor))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, errors.Join(f.log.Sync(f.last), f.log.Release(f.last+1), f.log.Forget(floor)))
 		f.append(40)
 	}
 	floor = kept.Segment()

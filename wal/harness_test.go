@@ -16,9 +16,12 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/wal"
 )
+
+var ok = testutil.OK
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -26,9 +29,7 @@ var testDBID = [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 }
 
 func wantIs(t testing.TB, err, target error) {

@@ -16,9 +16,7 @@ import (
 // TestDocumentedExample: the bytes in docs/format/filter.md are what Build makes.
 func TestDocumentedExample(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "docs", "format", "filter.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	_, block, _ := strings.Cut(string(page), "```hex\n")
 	block, _, _ = strings.Cut(block, "```")
 	var want []byte

@@ -14,6 +14,8 @@ import (
 	"github.com/kstonedb/kstone/zonemap"
 )
 
+var ok = testutil.OK
+
 // buildFilter builds and opens a filter of n hashes.
 func buildFilter(tb testing.TB, b *zonemap.Builder, hashes []uint64, bits int) zonemap.Filter {
 	tb.Helper()
@@ -22,13 +24,9 @@ func buildFilter(tb testing.TB, b *zonemap.Builder, hashes []uint64, bits int) z
 		b.Add(h)
 	}
 	data, err := b.Build(nil, bits)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	ok(tb, err)
 	f, err := zonemap.Open(data)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	ok(tb, err)
 	return f
 }
 
@@ -103,9 +101,7 @@ func TestFalsePositives(t *testing.T) {
 			t.Errorf("%d bits: false positive rate %.6f outside [%f, %f]", c.bits, rate, c.lo, c.hi)
 		}
 		data, err := b.Build(nil, c.bits)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if perKey := float64(len(data)) / (128 << 10); perKey > c.maxBytes {
 			t.Errorf("%d bits: %.3f bytes per key", c.bits, perKey)
 		}
@@ -137,9 +133,7 @@ func TestSameAsLibrary(t *testing.T) {
 	for _, n := range []int{1, 2, 7, 100, 10_000} {
 		hashes := randomHashes(rnd, n)
 		want, err := xorfilter.NewBinaryFuse[uint8](bytes64(hashes))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		f := buildFilter(t, &b, hashes, 8)
 		for range 200_000 {
 			if h := rnd.Uint64(); f.Contains(h) != want.Contains(h) {
@@ -163,13 +157,9 @@ func TestBuildAppends(t *testing.T) {
 		fresh.Add(h)
 	}
 	a, err := used.Build([]byte("front"), 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	b, err := fresh.Build(nil, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if string(a[:5]) != "front" || !bytes.Equal(a[5:], b) {
 		t.Error("a used builder makes another filter")
 	}
@@ -185,9 +175,7 @@ func TestOpenRefuses(t *testing.T) {
 		b.Add(h * 0x9e3779b97f4a7c15)
 	}
 	good, err := b.Build(nil, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for n := range good {
 		if _, err := zonemap.Open(good[:n]); !errors.Is(err, corrupt.ErrCorrupt) {
 			t.Fatalf("%d of %d bytes: %v", n, len(good), err)
@@ -218,9 +206,7 @@ func FuzzFilter(f *testing.F) {
 		}
 		for _, bits := range []int{8, 16} {
 			data, err := b.Build(nil, bits)
-			if err != nil {
-				f.Fatal(err)
-			}
+			ok(f, err)
 			f.Add(data, uint64(77))
 		}
 	}

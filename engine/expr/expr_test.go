@@ -17,12 +17,12 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
+var ok = testutil.OK
+
 func lit(t testing.TB, v any) expr.Const {
 	t.Helper()
 	x, err := expr.From(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return expr.Const{Value: x}
 }
 
@@ -51,9 +51,7 @@ func TestProgramsAllocateNothing(t *testing.T) {
 		expr.Cmp{Op: expr.Eq, L: expr.Arith{Op: expr.Add, L: i, R: lit(t, 1)}, R: lit(t, 6)},
 	} {
 		p, err := expr.Compile(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		n := testutil.AllocsPerRun(100, func() {
 			if truth, err := p.Test(row, params); err != nil || truth != expr.True {
 				t.Fatalf("%s is %s, %v", e, truth, err)
@@ -107,9 +105,7 @@ func TestCompileErrors(t *testing.T) {
 	}
 	p, err := expr.Compile(expr.Cmp{Op: expr.Eq, L: expr.Column{Ordinal: 3},
 		R: expr.Param{Index: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if _, err := p.Test(make([]expr.Value, 2), nil); err == nil {
 		t.Error("a column that the row has not is evaluated")
 	}
@@ -414,9 +410,7 @@ func TestValueJSON(t *testing.T) {
 	values := append(samples(t), expr.String("\xff"), expr.UnixTime(math.MinInt64, 1))
 	for _, v := range values {
 		text, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		var back expr.Value
 		if err := json.Unmarshal(text, &back); err != nil || back != v {
 			t.Errorf("%s is written as %s and read as %s: %v", v, text, back, err)
@@ -450,9 +444,7 @@ func FuzzUnmarshalExpr(f *testing.F) {
 	g := generator{rand.New(rand.NewPCG(1, 1))}
 	for range 30 {
 		text, err := expr.MarshalExpr(g.condition(2))
-		if err != nil {
-			f.Fatal(err)
-		}
+		ok(f, err)
 		f.Add(text)
 	}
 	f.Add([]byte(`{"op":"func","name":"substr","args":[{"op":"const","value":"x"},{"op":"const"}]}`))
@@ -463,9 +455,7 @@ func FuzzUnmarshalExpr(f *testing.F) {
 			return
 		}
 		first, err := expr.MarshalExpr(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		back, err := expr.UnmarshalExpr(first)
 		if err != nil {
 			t.Fatalf("%s: %v", first, err)

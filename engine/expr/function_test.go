@@ -39,9 +39,7 @@ func checkResults(t *testing.T, results []result) {
 func instant(t *testing.T, text string) time.Time {
 	t.Helper()
 	v, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return v
 }
 

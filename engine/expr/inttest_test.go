@@ -25,9 +25,7 @@ func TestIntTest(t *testing.T) {
 		}
 		compiled++
 		program, err := expr.Compile(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		params := []expr.Value{expr.Int(rnd.number()), expr.Int(rnd.number())}
 		if rnd.IntN(10) == 0 {
 			params[0] = expr.String("text")

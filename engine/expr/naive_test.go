@@ -380,9 +380,7 @@ func TestAgainstNaiveEvaluator(t *testing.T) {
 			t.Fatalf("seed %d: %s: %v", seed, e, err)
 		}
 		text, err := expr.MarshalExpr(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		back, err := expr.UnmarshalExpr(text)
 		if err != nil || !expr.Equal(back, e) && !strings.Contains(string(text), "const") {
 			t.Fatalf("seed %d: %s is read as %v: %v", seed, e, back, err)
@@ -397,9 +395,7 @@ func TestAgainstNaiveEvaluator(t *testing.T) {
 			t.Fatalf("seed %d: %s is rewritten as %s: %v", seed, e, slots, err)
 		}
 		moved, err := expr.Compile(slots)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for range 4 {
 			row := g.row()
 			want := truths[naive{row, t}.test(e)]

@@ -19,9 +19,7 @@ import (
 func decimal(t testing.TB, s string) expr.Value {
 	t.Helper()
 	d, err := keycodec.ParseDecimal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return expr.Decimal(d)
 }
 

@@ -17,14 +17,15 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/monitor"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
+
+var ok = testutil.OK
 
 func open(t *testing.T) *engine.DB {
 	t.Helper()
 	db, err := engine.Open("monitored", &engine.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -42,9 +43,7 @@ func ask(h http.Handler) (code int, body string) {
 func TestPrometheus(t *testing.T) {
 	db := open(t)
 	for i := range 5 {
-		if err := db.Put(engine.K("p", strconv.Itoa(i)), []byte("v")); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, db.Put(engine.K("p", strconv.Itoa(i)), []byte("v")))
 	}
 	code, text := ask(monitor.Prometheus(db))
 	if code != http.StatusOK {
@@ -95,9 +94,7 @@ func TestPrometheus(t *testing.T) {
 func TestHistograms(t *testing.T) {
 	db := open(t)
 	for i := range 3200 {
-		if err := db.Put(engine.K("p", strconv.Itoa(i)), []byte("v")); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, db.Put(engine.K("p", strconv.Itoa(i)), []byte("v")))
 	}
 	m := db.Metrics()
 	all := monitor.Histograms(&m)
@@ -136,9 +133,7 @@ func TestHealth(t *testing.T) {
 	if code, body := ask(monitor.HealthHandler(db)); code != 200 || body != "ok\n" {
 		t.Error(code, body)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.Close())
 	if err := monitor.Health(db); !errors.Is(err, engine.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}

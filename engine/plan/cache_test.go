@@ -13,6 +13,8 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
+var ok = testutil.OK
+
 // TestCacheChangesNothing binds random queries with the values NULL, empty ranges and
 // others, through a cache and without one: the plans are the same.
 //
@@ -132,9 +134,7 @@ func TestPointKeysAreThoseOfRows(t *testing.T) {
 	tab := w.tables["t"]
 	row := []expr.Value{expr.Int(5), expr.Int(-3), expr.String("x\x00y")}
 	pk, sk, err := tab.AppendRowKey(nil, nil, row)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	p := must(plan.Prepare(w.query("SELECT * FROM t WHERE n = ?2 AND id = ?1 AND s = ?3"),
 		plan.Options{})).Physical()
 	gotPK, gotSK, found := p.Key(nil, nil, row, false)
@@ -144,9 +144,7 @@ func TestPointKeysAreThoseOfRows(t *testing.T) {
 	}
 	var set schema.Entries
 	x := tab.Indexes[0]
-	if err := x.AppendEntries(&set, keyOf(pk, sk), row); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, x.AppendEntries(&set, keyOf(pk, sk), row))
 	p = must(plan.Prepare(w.query("SELECT id FROM t WHERE s = ?2 AND n = ?1"),
 		plan.Options{})).Physical()
 	params := []expr.Value{row[1], row[2]}

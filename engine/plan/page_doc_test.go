@@ -43,9 +43,7 @@ func TestPlannerPage(t *testing.T) {
 		t.Fatalf("%d examples are found", examples)
 	}
 	if f := flag.Lookup("rewrite"); f != nil && f.Value.String() == "true" {
-		if err := os.WriteFile(path, []byte(rewritten), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.WriteFile(path, []byte(rewritten), 0o644))
 	} else if rewritten != page {
 		t.Errorf("docs/planner.md differs from the plans, which are:\n%s", rewritten)
 	}

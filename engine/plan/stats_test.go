@@ -70,9 +70,7 @@ func TestCollector(t *testing.T) {
 		t.Errorf("%v entries of %v bytes, distinct %v", k.Entries, k.EntryBytes, k.Distinct)
 	}
 	s := &plan.TableStats{Epoch: 4, Rows: n, Keys: []plan.KeyStats{k}}
-	if err := s.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, s.Validate())
 	var back plan.TableStats
 	err := json.Unmarshal(must(json.Marshal(s)), &back)
 	if err != nil || !reflect.DeepEqual(*s, back) {
@@ -148,9 +146,7 @@ func TestStatsAreChecked(t *testing.T) {
 		`{"rows": 5, "keys": [{"entries": 5, "heavy": [{"key": "", "fraction": 7}]}]}`,
 	} {
 		var s plan.TableStats
-		if err := json.Unmarshal([]byte(text), &s); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, json.Unmarshal([]byte(text), &s))
 		if s.Validate() == nil {
 			t.Errorf("accepted: %s", text)
 		}

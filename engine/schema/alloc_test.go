@@ -55,9 +55,7 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 		"Compute": func() error { return table.Compute(&changes, key, row, changed, false) },
 	} {
 		n := testutil.AllocsPerRun(100, func() {
-			if err := f(); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, f())
 		})
 		if n != 0 {
 			t.Errorf("%s: %v allocations", name, n)

@@ -82,9 +82,7 @@ func TestBucketIsThatOfTheFunction(t *testing.T) {
 	}
 	text, _ := expr.Bucket(spec, expr.String("x"))
 	null, err := spec.Bytes([]byte{0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for _, order := range []string{
 		`"nulls":"first"`, `"nulls":"last"`, `"desc":true`, `"desc":true,"nulls":"last"`,
 	} {

@@ -70,9 +70,7 @@ func TestNumbersOfChanges(t *testing.T) {
 	for _, next := range []*expr.Value{&two, nil} {
 		changed := must(t)(added.SetDefault("n", next))
 		data, err := json.Marshal(changed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		again, err := schema.Parse(data)
 		if err != nil || again.Columns[1].BeforeValue() != one {
 			t.Errorf("a new default %v: %v, before %v", next, err, again)
@@ -82,9 +80,7 @@ func TestNumbersOfChanges(t *testing.T) {
 		Type: keycodec.TypeInt8}))
 	nullable = must(t)(nullable.SetDefault("m", &two))
 	data, err := json.Marshal(nullable)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	again, err := schema.Parse(data)
 	if err != nil || !again.Columns[1].BeforeValue().IsNull() || *again.Columns[1].Default != two {
 		t.Errorf("a default after none: %v, %s", err, data)
@@ -126,9 +122,7 @@ func TestNewCopies(t *testing.T) {
 	x.Include = []int{5, 0}[:1]
 	def.TTL, def.Indexes = &ttl, []*schema.Index{&x}
 	table, err := schema.New(def)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	want := string(jsonOf(t, table))
 	ttl.After, def.PK[0].Desc, x.Columns[0].Desc, x.Name = 5, true, true, "y"
 	def.Columns[1].Name, x.Include[0] = "other", 2
@@ -188,9 +182,7 @@ func TestKeptEntries(t *testing.T) {
 	old, now := mixedRow(), mixedRow()
 	now[10], now[6] = expr.Int(10), expr.UnixTime(61, 0)
 	var c schema.Changes
-	if err := table.Compute(&c, keyOf(t, table, old), old, now, false); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, table.Compute(&c, keyOf(t, table, old), old, now, false))
 	var got []string
 	for _, e := range c.Put {
 		got = append(got, e.Index.Name)
@@ -245,9 +237,7 @@ func TestValuesThatNeedConversion(t *testing.T) {
 		expr.String("00000000-0000-0000-0000-0000000000ff"), expr.Float(0.5),
 		expr.String("1970-01-01 00:01"), expr.String("::1")}
 	key, value, back := keyOf(t, table, row), valueOf(t, table, row), table.Row()
-	if err := table.Decode(back, key, value, nil); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, table.Decode(back, key, value, nil))
 	if err := table.Convert(row); err != nil || !slices.Equal(back, row) ||
 		row[2] != expr.Scaled(5, 1) || row[3] != expr.UnixTime(60, 0) {
 		t.Errorf("%v is read as %v: %v", row, back, err)

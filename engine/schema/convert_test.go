@@ -15,9 +15,7 @@ import (
 func number(t testing.TB, s string) expr.Value {
 	t.Helper()
 	d, err := keycodec.ParseDecimal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return expr.Decimal(d)
 }
 
@@ -28,9 +26,7 @@ func TestConvert(t *testing.T) {
 	list := schema.Column{Name: "c", Type: keycodec.TypeInt8, List: true}
 	at := func(s string) expr.Value {
 		v, err := ms.Convert(expr.String(s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		return v
 	}
 	for _, c := range []struct {

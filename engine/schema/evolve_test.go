@@ -15,9 +15,7 @@ import (
 func must(t testing.TB) func(*schema.Table, error) *schema.Table {
 	return func(table *schema.Table, err error) *schema.Table {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		return table
 	}
 }
@@ -194,9 +192,7 @@ func TestMigrate(t *testing.T) {
 	var log []string
 	for range 3 { // the index z is dropped, removed, and added
 		changes, err := schema.Migrate(got, want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for _, c := range changes {
 			log = append(log, c.String())
 			got = must(t)(c.Apply(got))

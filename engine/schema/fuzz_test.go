@@ -37,10 +37,8 @@ func FuzzDecodeRow(f *testing.F) {
 			return
 		}
 		again := table.Row()
-		if err := table.Decode(again, keyOf(t, table, row), valueOf(t, table, row),
-			nil); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, table.Decode(again, keyOf(t, table, row), valueOf(t, table, row),
+			nil))
 		for i := range row {
 			if again[i] != row[i] && table.Columns[i].Name != "folded" {
 				t.Fatalf("column %d is %s, then %s", i, row[i], again[i])
@@ -75,9 +73,7 @@ func FuzzDecodeEntry(f *testing.F) {
 		if err != nil || again.Compare(key) != 0 {
 			t.Fatalf("%s, then %s: %v", key, again, err)
 		}
-		if err := table.DecodeKey(row, key, nil); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, table.DecodeKey(row, key, nil))
 	})
 }
 
@@ -92,9 +88,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		first, err := json.Marshal(table)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		back, err := schema.Parse(first)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, first)

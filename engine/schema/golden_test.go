@@ -53,9 +53,7 @@ var goldenValues = []string{
 func goldenRow(t testing.TB, table *schema.Table, text string) []expr.Value {
 	t.Helper()
 	var values []expr.Value
-	if err := json.Unmarshal([]byte(text), &values); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, json.Unmarshal([]byte(text), &values))
 	row := table.Row()
 	copy(row, values)
 	return row
@@ -67,9 +65,7 @@ func goldenRow(t testing.TB, table *schema.Table, text string) []expr.Value {
 // value, or the name of an index and its entry's PK, SK and value.
 func TestGoldenRows(t *testing.T) {
 	f, err := os.Open(filepath.Join("testdata", "rows_v1.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer f.Close()
 	var file []string
 	for s := bufio.NewScanner(f); s.Scan(); {
@@ -137,8 +133,6 @@ func goldenLines(t testing.TB, table *schema.Table, number int, row []expr.Value
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return b
 }

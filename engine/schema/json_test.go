@@ -16,9 +16,7 @@ import (
 func jsonOf(t testing.TB, table *schema.Table) []byte {
 	t.Helper()
 	b, err := json.Marshal(table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return b
 }
 
@@ -52,13 +50,9 @@ func TestJSONRoundTrip(t *testing.T) {
 func TestJSONGolden(t *testing.T) {
 	path := filepath.Join("testdata", "cities.json")
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var got bytes.Buffer
-	if err := json.Indent(&got, jsonOf(t, parse(t, cities)), "", "  "); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, json.Indent(&got, jsonOf(t, parse(t, cities)), "", "  "))
 	if got.WriteByte('\n'); got.String() != string(want) {
 		t.Errorf("the form of a table is\n%s", got.String())
 	}

@@ -15,9 +15,7 @@ import (
 // TestPageExamples compares the examples of docs/format/table.md with what is written.
 func TestPageExamples(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", "table.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	_, page, found := strings.Cut(string(b), "\n## Examples\n")
 	definitions := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(page, -1)
 	if !found || len(definitions) != 2 {

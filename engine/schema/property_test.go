@@ -51,9 +51,7 @@ func checkProjection(t *testing.T, rng *rand.Rand, table *schema.Table, key keyc
 			want.Add(i)
 		}
 	}
-	if err := table.Decode(got, key, value, &want); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, table.Decode(got, key, value, &want))
 	for i := range row {
 		expected := marker
 		if want.Has(i) {
@@ -115,9 +113,7 @@ func expectedEntries(t *testing.T, x *schema.Index, row []expr.Value) int {
 	t.Helper()
 	if x.Where != nil {
 		truth, err := expr.Test(x.Where, func(_, i int) expr.Value { return row[i] }, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if truth != expr.True {
 			return 0
 		}
@@ -139,9 +135,7 @@ func expectedEntries(t *testing.T, x *schema.Index, row []expr.Value) int {
 func checkEntry(t *testing.T, x *schema.Index, e *schema.Entry, key keycodec.Key,
 	row []expr.Value) {
 	t.Helper()
-	if err := (keycodec.Key{PK: e.PK, SK: e.SK}).Validate(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, (keycodec.Key{PK: e.PK, SK: e.SK}).Validate())
 	marker := expr.String("untouched")
 	got := slices.Repeat([]expr.Value{marker}, len(row))
 	rowKey, _, err := x.DecodeEntry(got, nil, e.SK, e.Value, nil)
@@ -160,9 +154,7 @@ func checkEntry(t *testing.T, x *schema.Index, e *schema.Entry, key keycodec.Key
 	}
 	own := x.OwnColumns()
 	short := slices.Repeat([]expr.Value{marker}, len(row))
-	if err := x.DecodeOwn(short, e.SK, e.Value, &own); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, x.DecodeOwn(short, e.SK, e.Value, &own))
 	for i, v := range short {
 		if v != marker && v != row[i] || (v == marker) == own.Has(i) {
 			t.Fatalf("DecodeOwn: column %d is %s, want %s of %t", i, v, row[i], own.Has(i))
@@ -294,9 +286,7 @@ func TestChangesAreMinimal(t *testing.T) {
 		case 1:
 			new = nil
 		}
-		if err := table.Compute(&c, key, old, new, rewrite); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, table.Compute(&c, key, old, new, rewrite))
 		have, want := entryMap(t, table, old), entryMap(t, table, new)
 		for _, e := range c.Delete {
 			name := string(e.PK) + "/" + string(e.SK)

@@ -173,27 +173,21 @@ func randomRow(rng *rand.Rand, t *schema.Table) []expr.Value {
 func keyOf(t testing.TB, table *schema.Table, row []expr.Value) keycodec.Key {
 	t.Helper()
 	pk, sk, err := table.AppendRowKey(nil, nil, row)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return keycodec.Key{PK: pk, SK: sk}
 }
 
 func valueOf(t testing.TB, table *schema.Table, row []expr.Value) []byte {
 	t.Helper()
 	value, err := table.AppendRow(nil, row)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return value
 }
 
 func entriesOf(t testing.TB, x *schema.Index, row []expr.Value) []schema.Entry {
 	t.Helper()
 	var set schema.Entries
-	if err := x.AppendEntries(&set, keyOf(t, x.Table(), row), row); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, x.AppendEntries(&set, keyOf(t, x.Table(), row), row))
 	return set.List
 }
 

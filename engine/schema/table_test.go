@@ -9,15 +9,16 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
+
+var ok = testutil.OK
 
 func parse(t testing.TB, text string) *schema.Table {
 	t.Helper()
 	table, err := schema.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return table
 }
 
@@ -43,18 +44,12 @@ func TestRowRoundTrip(t *testing.T) {
 		expr.Scaled(9034, 2), expr.List([]expr.Value{expr.String("b"), expr.String("a"),
 			expr.String("b")}), expr.String("Lombardy")}
 	pk, sk, err := table.AppendRowKey(nil, nil, row)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	value, err := table.AppendRow(nil, row)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	key := keycodec.Key{PK: pk, SK: sk}
 	back := table.Row()
-	if err := table.Decode(back, key, value, nil); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, table.Decode(back, key, value, nil))
 	for i := range row {
 		if back[i] != row[i] {
 			t.Errorf("column %d: %s, want %s", i, back[i], row[i])
@@ -62,9 +57,7 @@ func TestRowRoundTrip(t *testing.T) {
 	}
 	for _, x := range table.Indexes {
 		var entries schema.Entries
-		if err := x.AppendEntries(&entries, key, row); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, x.AppendEntries(&entries, key, row))
 		for _, e := range entries.List {
 			got := table.Row()
 			rowKey, _, err := x.DecodeEntry(got, nil, e.SK, e.Value, nil)
@@ -99,9 +92,7 @@ func TestDamagedRowKeys(t *testing.T) {
 		{"name":"b","type":"string"}],"primary_key":["a"],"sort_key":["b"]}`)
 	row := []expr.Value{expr.String("IT"), expr.String("Brescia")}
 	whole := keyOf(t, table, row)
-	if err := table.DecodeKey(table.Row(), whole, nil); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, table.DecodeKey(table.Row(), whole, nil))
 	cut := func(b []byte) []byte { return b[: len(b)-1 : len(b)-1] }
 	for name, k := range map[string]keycodec.Key{
 		"less of the partition key": {PK: cut(whole.PK), SK: whole.SK},
@@ -126,9 +117,7 @@ func TestDamagedLists(t *testing.T) {
 	for element, damage := range map[int64]bool{127: false, 128: true} {
 		row := []expr.Value{expr.Int(1), expr.List([]expr.Value{expr.Int(5), expr.Int(element)})}
 		value, err := wide.AppendRow(nil, row)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		err = narrow.Decode(narrow.Row(), keyOf(t, narrow, row), value, nil)
 		if errors.Is(err, corrupt.ErrCorrupt) != damage {
 			t.Errorf("a list of int8 with %d: %v", element, err)

@@ -90,9 +90,7 @@ func TestKeysOfValues(t *testing.T) {
 	c, k := &table.Columns[4], schema.KeyColumn{Ordinal: 4, Desc: true, NullsLast: true}
 	for _, v := range []expr.Value{expr.String("a\x00b"), expr.Null()} {
 		want, err := c.Field(k).Append(nil, v.Any())
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		got, err := c.AppendField(nil, k, v)
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s is %x, want %x: %v", v, got, want, err)
@@ -131,9 +129,7 @@ func TestDefaultsAndClones(t *testing.T) {
 	}
 	key, value := keyOf(t, table, row), valueOf(t, table, row)
 	got := table.Row()
-	if err := table.Decode(got, key, value, nil); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, table.Decode(got, key, value, nil))
 	schema.CloneRow(got)
 	clear(value)
 	clear(key.PK)
@@ -173,12 +169,8 @@ func TestConvertedRowsAreWhatIsRead(t *testing.T) {
 		expr.List([]expr.Value{expr.Int(1)}), expr.Float(0.5)}
 	key, value := keyOf(t, table, row), valueOf(t, table, row)
 	got := table.Row()
-	if err := table.Decode(got, key, value, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := table.Convert(row); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, table.Decode(got, key, value, nil))
+	ok(t, table.Convert(row))
 	for i := range row {
 		if got[i] != row[i] {
 			t.Errorf("column %d is read as %s, converted to %s", i, got[i], row[i])

@@ -51,13 +51,9 @@ func chosenZones(t *testing.T, rng *rand.Rand, tab *schema.Table) *schema.Table 
 		}
 	}
 	out, err := schema.New(def)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	text, err := json.Marshal(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var back schema.Table
 	if err := json.Unmarshal(text, &back); err != nil || back.Zones == nil ||
 		!slices.Equal(back.Zones, out.Zones) {
@@ -113,9 +109,7 @@ func checkDescribed(t *testing.T, tab *schema.Table, rows [][]expr.Value) {
 	tab.DescribeRows(&b, &items, 0, len(all))
 	b.FinishBlock(len(all))
 	f, err := zone.OpenColumns(b.FinishFile(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for o := range tab.Columns {
 		if c := &tab.Columns[o]; c.Zoned() && o != tab.KeyOrdinals()[0] {
 			z, known := f.Columns().Column(tab.ZoneGroup(), uint64(c.ID))
@@ -146,9 +140,7 @@ func checkColumn(t *testing.T, c *schema.Column, o int, rows [][]expr.Value, z *
 			return
 		}
 		v, err := field.AppendField(nil, schema.KeyColumn{}, row[o])
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if known && !z.Between(v, append(bytes.Clone(v), 0)) {
 			t.Fatalf("%v: %x to %x denies %v, %x", c.Type, z.Min(), z.Max(), row[o], v)
 		}

@@ -65,9 +65,7 @@ func skewed(t *testing.T, tab *table.Table, n int) {
 			}
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 }
 
 // countingStore counts what its snapshots read.
@@ -115,34 +113,22 @@ func TestAnalyzeOfASampleIsNearTheTruth(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	rows, samples := testutil.Effort(10_000, 20_000), testutil.Effort(2, 6)
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, BlockBytes: 1 << 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer e.Close()
 	counting := &countingStore{Store: local.New(e)}
 	db, err := table.OpenStore(ctx, counting, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	skewed(t, create(t, db, skewedText), rows)
-	if err := e.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, e.Compact(ctx))
 	all, err := table.OpenStore(ctx, local.New(e), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	truth, err := all.Analyze(ctx, "events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for seed := range uint64(samples) {
 		counting.sampled = 0
 		got, err := db.Analyze(ctx, "events", &table.AnalyzeOptions{SampleRows: rows / 20,
 			Seed: seed + 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if counting.sampled > rows/2 {
 			t.Errorf("seed %d: %d of %d rows were read for %d", seed, counting.sampled, rows,
 				rows/20)
@@ -247,13 +233,9 @@ func TestAnalyzeOfAllByASample(t *testing.T) {
 	db := open(t, nil)
 	skewed(t, create(t, db, skewedText), 3000)
 	want, err := db.Analyze(ctx, "events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	got, err := db.Analyze(ctx, "events", &table.AnalyzeOptions{SampleRows: 3000, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if got.Rows != want.Rows || math.Abs(got.RowBytes-want.RowBytes) > 1e-6*want.RowBytes {
 		t.Errorf("%g rows of %g bytes, want %g of %g", got.Rows, got.RowBytes, want.Rows,
 			want.RowBytes)

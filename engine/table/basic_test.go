@@ -25,9 +25,7 @@ func TestRowsAreWrittenWithTheirEntries(t *testing.T) {
 	people := create(t, db, peopleText)
 	for _, r := range [][]expr.Value{row(t, 1, "a@x", "Bern", 30), row(t, 2, "b@x", "Bern", 40),
 		row(t, 3, nil, nil, 50), row(t, 4, nil, "Rom", 60)} {
-		if err := people.Insert(ctx, r); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, people.Insert(ctx, r))
 	}
 	got, err := people.Get(ctx, row(t, 2)...)
 	if err != nil || text(got) != "2, 'b@x', 'Bern', 40" {
@@ -39,9 +37,7 @@ func TestRowsAreWrittenWithTheirEntries(t *testing.T) {
 	wantUnique(t, err, "by_email", "'b@x'", "2")
 	err = people.Put(ctx, row(t, 1, "b@x", nil, 1))
 	wantUnique(t, err, "by_email", "'b@x'", "2")
-	if err := people.Put(ctx, row(t, 1, "a@x", "Rom", 31)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, people.Put(ctx, row(t, 1, "a@x", "Rom", 31)))
 	verify(t, people)
 	sel := from(people, eq(col(people, "city"), "Rom"))
 	if got := all(t, db, sel); len(got) != 2 {
@@ -51,12 +47,8 @@ func TestRowsAreWrittenWithTheirEntries(t *testing.T) {
 		[]string{"1, 'a@x', 'Rom', 31"}) {
 		t.Fatal(got)
 	}
-	if err := people.Delete(ctx, row(t, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := people.Delete(ctx, row(t, 1)); !errors.Is(err, table.ErrNotFound) {
-		t.Fatal(err)
-	}
+	ok(t, people.Delete(ctx, row(t, 1)))
+	wantIs(t, people.Delete(ctx, row(t, 1)), table.ErrNotFound)
 	report := verify(t, people)
 	want := map[string]int64{"by_email": 3, "by_city": 3}
 	if report.Rows != 3 || !reflect.DeepEqual(report.Entries, want) {
@@ -77,17 +69,13 @@ func TestUpdateMovesRowsAndEntries(t *testing.T) {
 	db := open(t, nil)
 	people := create(t, db, peopleText)
 	for i := range 20 {
-		if err := people.Insert(ctx, row(t, i, nil, "Bern", i)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, people.Insert(ctx, row(t, i, nil, "Bern", i)))
 	}
 	err := people.Update(ctx, row(t, 3), func(r []expr.Value) error {
 		r[0], r[1] = expr.Int(100), expr.String("new@x")
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	verify(t, people)
 	if _, err := people.Get(ctx, expr.Int(3)); !errors.Is(err, table.ErrNotFound) {
 		t.Fatal(err)
@@ -119,35 +107,23 @@ func TestUpdateMovesRowsAndEntries(t *testing.T) {
 func TestConditionsOfUpdates(t *testing.T) {
 	db := open(t, nil)
 	people := create(t, db, peopleText)
-	if err := people.Insert(ctx, row(t, 1, nil, "Bern", 30)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, people.Insert(ctx, row(t, 1, nil, "Bern", 30)))
 	_, version, err := people.GetVersion(ctx, expr.Int(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	older := func(r []expr.Value) error {
 		age, _ := r[3].AsInt()
 		r[3] = expr.Int(age + 1)
 		return nil
 	}
-	if err := people.Update(ctx, row(t, 1), older, table.IfVersion(version)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, people.Update(ctx, row(t, 1), older, table.IfVersion(version)))
 	err = people.Update(ctx, row(t, 1), older, table.IfVersion(version))
-	if !errors.Is(err, table.ErrConditionFailed) {
-		t.Fatal(err)
-	}
+	wantIs(t, err, table.ErrConditionFailed)
 	byName := expr.Column{Source: plan.Unresolved, Name: "age"}
 	err = people.Delete(ctx, row(t, 1), table.If(eq(byName, 30)))
-	if !errors.Is(err, table.ErrConditionFailed) {
-		t.Fatal(err)
-	}
+	wantIs(t, err, table.ErrConditionFailed)
 	set := []table.Assignment{{Column: 3, Value: expr.Param{Index: 0}}}
 	err = people.Set(ctx, row(t, 1), set, row(t, 77), table.If(eq(byName, 31)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if got, _ := people.Get(ctx, expr.Int(1)); text(got) != "1, NULL, 'Bern', 77" {
 		t.Fatal(text(got))
 	}
@@ -178,15 +154,11 @@ func TestStatementsOfATransactionCommitAsOne(t *testing.T) {
 		return err
 	}
 	err := db.Update(ctx, func(tx *table.Tx) error { return errors.Join(write(tx), boom) })
-	if !errors.Is(err, boom) {
-		t.Fatal(err)
-	}
+	wantIs(t, err, boom)
 	if r := verify(t, people); r.Rows != 0 {
 		t.Fatalf("%+v", r)
 	}
-	if err := db.Update(ctx, write); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.Update(ctx, write))
 	verify(t, people)
 	if got := all(t, db, from(people, eq(col(people, "age"), 7))); len(got) != 2 {
 		t.Fatal(got)
@@ -197,9 +169,7 @@ func TestIndexesAreBuiltAndDropped(t *testing.T) {
 	db := open(t, nil)
 	people := create(t, db, peopleText)
 	for i := range 2000 {
-		if err := people.Insert(ctx, row(t, i, nil, "c", i/2)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, people.Insert(ctx, row(t, i, nil, "c", i/2)))
 	}
 	age := []schema.IndexColumn{{KeyColumn: schema.KeyColumn{Ordinal: 3}}}
 	done := int64(0)
@@ -221,9 +191,7 @@ func TestIndexesAreBuiltAndDropped(t *testing.T) {
 	if !errors.As(err, &u) || u.Index != "u" || people.Schema().Index("u") != nil {
 		t.Fatal(err)
 	}
-	if err := db.DropIndex(ctx, "people", "by_age", nil); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.DropIndex(ctx, "people", "by_age", nil))
 	if people.Schema().Index("by_age") != nil || db.Unfinished() {
 		t.Fatal("the index is still there")
 	}
@@ -231,13 +199,9 @@ func TestIndexesAreBuiltAndDropped(t *testing.T) {
 		t.Fatal("a query uses an index that was dropped")
 	}
 	verify(t, people)
-	if err := db.DropTable(ctx, "people", nil); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.DropTable(ctx, "people", nil))
 	if n, err := local.Engine(db).CountScan(ctx, engineScan); err != nil || n != 1 {
 		t.Fatal(n, err) // the head of the catalogue
 	}
-	if err := people.Insert(ctx, row(t, 1, nil, nil, 1)); !errors.Is(err, table.ErrNoTable) {
-		t.Fatal(err)
-	}
+	wantIs(t, people.Insert(ctx, row(t, 1, nil, nil, 1)), table.ErrNoTable)
 }

@@ -89,9 +89,7 @@ func BenchmarkGet(b *testing.B) {
 	})
 	q, err := db.Prepare(from(tab, expr.Cmp{Op: expr.Eq, L: col(tab, "id"),
 		R: expr.Param{Index: 0}}))
-	if err != nil {
-		b.Fatal(err)
-	}
+	ok(b, err)
 	b.Run("prepared", func(b *testing.B) {
 		key := make([]expr.Value, 1)
 		b.ReportAllocs()

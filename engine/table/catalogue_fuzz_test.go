@@ -17,25 +17,17 @@ import (
 func catalogueItems(t testing.TB, e *engine.DB) (items []engine.Item) {
 	t.Helper()
 	db, err := local.Open(ctx, e, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	people := create(t, db, peopleText)
 	for i := range 5 {
-		if err := people.Insert(ctx, row(t, i, nil, "Rom", 10*i)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, people.Insert(ctx, row(t, i, nil, "Rom", 10*i)))
 	}
 	if _, err := db.Analyze(ctx, "people", nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.Close())
 	for it, err := range local.New(e).Scan(ctx, store.Partition([]byte("\x00kstone tables"))) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		items = append(items, it.Clone())
 	}
 	return items
@@ -48,13 +40,9 @@ func catalogueItems(t testing.TB, e *engine.DB) (items []engine.Item) {
 // `FuzzParse` in `engine/schema`.
 func FuzzCatalogue(f *testing.F) {
 	e, err := engine.Open(f.TempDir(), &engine.Options{InMemory: true})
-	if err != nil {
-		f.Fatal(err)
-	}
+	ok(f, err)
 	items := catalogueItems(f, e)
-	if err := e.Close(); err != nil {
-		f.Fatal(err)
-	}
+	ok(f, e.Close())
 	for _, it := range items {
 		f.Add(it.Key.SK, it.Value)
 	}
@@ -64,9 +52,7 @@ func FuzzCatalogue(f *testing.F) {
 	f.Fuzz(func(t *testing.T, sk, value []byte) {
 		defer testutil.Watch(sk, value)()
 		e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		defer e.Close()
 		catalogueItems(t, e)
 		var set store.WriteSet

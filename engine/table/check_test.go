@@ -38,9 +38,7 @@ func TestAddCheckWhileOthersWrite(t *testing.T) {
 		db := open(t, nil)
 		tab := create(t, db, checkedText)
 		for i := range 300 {
-			if err := tab.Insert(ctx, row(t, i, i%100)); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, tab.Insert(ctx, row(t, i, i%100)))
 		}
 		var group sync.WaitGroup
 		begin := make(chan struct{})
@@ -89,16 +87,10 @@ func TestAddCheckWhileOthersWrite(t *testing.T) {
 func TestChecksOfWrites(t *testing.T) {
 	db := open(t, nil)
 	tab := create(t, db, checkedText)
-	if err := tab.AddCheck(ctx, below(tab, "small", 10), nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := tab.AddCheck(ctx, below(tab, "small", 10), nil); !errors.Is(err, table.ErrExists) {
-		t.Errorf("once more: %v", err)
-	}
+	ok(t, tab.AddCheck(ctx, below(tab, "small", 10), nil))
+	wantIs(t, tab.AddCheck(ctx, below(tab, "small", 10), nil), table.ErrExists)
 	for _, r := range [][]expr.Value{row(t, 1, 5), row(t, 2, nil)} {
-		if err := tab.Insert(ctx, r); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, tab.Insert(ctx, r))
 	}
 	wrong := row(t, 1, 50)
 	n := tab.Schema().Column("n")
@@ -137,12 +129,8 @@ func TestChecksOfWrites(t *testing.T) {
 	if got := all(t, db, from(tab, nil)); len(got) != 2 {
 		t.Errorf("the rows are %q", got)
 	}
-	if err := tab.DropCheck(ctx, "small"); err != nil {
-		t.Fatal(err)
-	}
-	if err := tab.DropCheck(ctx, "small"); !errors.Is(err, table.ErrNoCheck) {
-		t.Errorf("dropped again: %v", err)
-	}
+	ok(t, tab.DropCheck(ctx, "small"))
+	wantIs(t, tab.DropCheck(ctx, "small"), table.ErrNoCheck)
 	if err := tab.Put(ctx, wrong); err != nil {
 		t.Error(err)
 	}

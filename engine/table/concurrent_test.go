@@ -139,9 +139,7 @@ func TestIndexesAreBuiltWhileWritersWrite(t *testing.T) {
 	 "primary_key":["id"]}`)
 	for i := range 1500 {
 		r := row(t, i, fmt.Sprint("old", i), fmt.Sprint(i%20), i%90)
-		if err := people.Insert(ctx, r); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, people.Insert(ctx, r))
 	}
 	stop := make(chan struct{})
 	wait := writeOn(t, people, stop, 1)

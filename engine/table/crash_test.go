@@ -122,19 +122,13 @@ func crashProgram(t *testing.T, seed uint64, program steps, look check) (cuts, u
 	t.Helper()
 	c := &cutter{fs: vfstest.NewCrash(), every: 12, rng: rand.New(rand.NewPCG(seed, 1))}
 	e, err := openFS(vfstest.NewFault(c.fs, c.hook), "db", crashOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	db, err := local.Open(ctx, e, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if err := program(t, c, db, rand.New(rand.NewPCG(seed, 2))); err != nil {
 		t.Fatalf("repeat with: %s\n%v", testutil.Repeat(t, seed), err)
 	}
-	if err := errors.Join(db.Close(), e.Close()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, errors.Join(db.Close(), e.Close()))
 	for i, one := range c.all {
 		u, err := look(one)
 		if err != nil {

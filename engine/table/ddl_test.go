@@ -54,15 +54,11 @@ func newChanging(t *testing.T) *changing {
 	c.code = typed.Col(c.things, func(r *thing) *int64 { return &r.Code })
 	c.things.Unique("by_code", c.code.Asc())
 	c.db = open(t, nil)
-	if err := typed.Migrate(ctx, c.db, c.things); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, typed.Migrate(ctx, c.db, c.things))
 	c.session = sql.Open(c.db)
 	for i := range int64(thingRows) {
 		row := thing{ID: i, Part: 2*i + 1 - thingRows, Code: i + 1}
-		if err := c.things.Insert(ctx, c.db, &row); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, c.things.Insert(ctx, c.db, &row))
 	}
 	var err error
 	if c.handle, err = c.db.Table("things"); err != nil {

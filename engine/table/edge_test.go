@@ -56,24 +56,14 @@ func TestPartialIndexOfConvertedValues(t *testing.T) {
 	v, _ := expr.From(second)
 	x := indexOn(t, tab, "late", "id")
 	x.Where = expr.Cmp{Op: expr.Gt, L: col(tab, "at"), R: expr.Const{Value: v}}
-	if err := db.CreateIndex(ctx, "a", x, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := tab.Insert(ctx, row(t, 1, second.Add(time.Millisecond), nil)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.CreateIndex(ctx, "a", x, nil))
+	ok(t, tab.Insert(ctx, row(t, 1, second.Add(time.Millisecond), nil)))
 	verify(t, tab)
-	if err := tab.Put(ctx, row(t, 1, second.Add(2*time.Millisecond), nil)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, tab.Put(ctx, row(t, 1, second.Add(2*time.Millisecond), nil)))
 	verify(t, tab)
-	if err := tab.Insert(ctx, row(t, 2, "1970-01-01T00:20:00Z", nil)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, tab.Insert(ctx, row(t, 2, "1970-01-01T00:20:00Z", nil)))
 	verify(t, tab)
-	if err := tab.Delete(ctx, row(t, 1)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, tab.Delete(ctx, row(t, 1)))
 	verify(t, tab)
 }
 
@@ -105,9 +95,7 @@ func TestDuplicatesDeletedDuringBuild(t *testing.T) {
 			}
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	deleted := 0
 	x := indexOn(t, tab, "u", "v")
 	x.Unique = true
@@ -124,9 +112,7 @@ func TestDuplicatesDeletedDuringBuild(t *testing.T) {
 	}
 	verify(t, tab)
 	for v := range int64(pairs) {
-		if err := tab.Insert(ctx, row(t, v, v, v)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, tab.Insert(ctx, row(t, v, v, v)))
 	}
 }
 
@@ -137,9 +123,7 @@ func TestTransactionsReadInOneGoroutine(t *testing.T) {
 		{"name":"v","type":"int64"}],"primary_key":["id"],
 		"indexes":[{"name":"by_v","columns":["v"],"shard":"mix64:16"}]}`)
 	for i := range 100 {
-		if err := tab.Insert(ctx, row(t, i, i%7)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, tab.Insert(ctx, row(t, i, i%7)))
 	}
 	sel := from(tab, nil)
 	sel.Hints.Index = map[int]string{0: "by_v"}
@@ -153,9 +137,7 @@ func TestTransactionsReadInOneGoroutine(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 }
 
 // TestLargeRowsAreChangedInSeveralCommits checks that a statement by predicate does not
@@ -167,9 +149,7 @@ func TestLargeRowsAreChangedInSeveralCommits(t *testing.T) {
 		{"name":"n","type":"int64"},{"name":"b","type":"bytes"}],"primary_key":["id"]}`)
 	big := make([]byte, 1<<20)
 	for i := range 24 {
-		if err := tab.Insert(ctx, row(t, i, 0, big)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, tab.Insert(ctx, row(t, i, 0, big)))
 	}
 	set := []table.Assignment{{Column: 1, Value: expr.Const{Value: expr.Int(1)}}}
 	if n, err := tab.UpdateWhere(ctx, nil, set); n != 24 || err != nil {

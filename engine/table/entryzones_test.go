@@ -42,9 +42,7 @@ func TestZonesOfEntries(t *testing.T) {
 		if err == nil {
 			err = e.Compact(ctx)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 	}
 	read := func(whole bool) (blocks store.BlockCounts) {
 		t.Helper()
@@ -55,16 +53,12 @@ func TestZonesOfEntries(t *testing.T) {
 			sel.Columns = []plan.Output{{Expr: col(tab, "id")}, {Expr: col(tab, "at")}}
 		}
 		rows, err := db.Query(ctx, sel, zoneTime(n-9))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if got := texts(t, rows); len(got) != 3 {
 			t.Fatalf("%d rows, want 3: %q", len(got), got)
 		}
 		x, err := rows.ExplainAnalyze()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for x.Actual.Blocks == (store.BlockCounts{}) && len(x.Children) > 0 {
 			x = x.Children[0]
 		}
@@ -83,9 +77,7 @@ func TestZonesOfEntries(t *testing.T) {
 		t.Errorf("%d blocks without zones were read, %d skipped", b.Read, b.Skipped)
 	}
 	again, err := table.OpenStore(ctx, local.New(e), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer again.Close()
 	write(n/2, n)
 	read(false)
@@ -109,16 +101,12 @@ func TestZonesOfStaleEntries(t *testing.T) {
 		for i := from; i < to; i++ {
 			row := []expr.Value{expr.Int(int64(i)), expr.String(status), expr.Int(int64(at)),
 				expr.String(text)}
-			if err := tab.Put(ctx, row); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, tab.Put(ctx, row))
 		}
 	}
 	flush := func() {
 		t.Helper()
-		if err := local.Engine(db).Flush(ctx); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, local.Engine(db).Flush(ctx))
 	}
 	put(5, 6, "open", 20, "x0")
 	flush()
@@ -127,9 +115,7 @@ func TestZonesOfStaleEntries(t *testing.T) {
 	flush()
 	put(20, 99, "open", 2, "-") // a block whose tombstones are among entries
 	for _, id := range []int64{50, 60} {
-		if err := tab.Delete(ctx, []expr.Value{expr.Int(id)}); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, tab.Delete(ctx, []expr.Value{expr.Int(id)}))
 	}
 	flush()
 	put(50, 51, "done", 20, "x0")
@@ -142,9 +128,7 @@ func TestZonesOfStaleEntries(t *testing.T) {
 	sel := from(tab, expr.And{Terms: []expr.Expr{eq(col(tab, "status"), "open"), either}})
 	sel.Hints.Index = map[int]string{0: "by_status"}
 	rows, err := db.Query(ctx, sel)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if got := texts(t, rows); !slices.Equal(got, []string{"5, 'open', 20, 'x0'"}) {
 		t.Errorf("found %q", got)
 	}
@@ -172,14 +156,10 @@ func TestZonesOfEntriesAreCounted(t *testing.T) {
 				}
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for at, want := range []string{"by_source", "by_status"} {
 			if at == 1 {
-				if err := local.Engine(db).Compact(ctx); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, local.Engine(db).Compact(ctx))
 			}
 			late := expr.Const{Value: expr.Int(int64(n - 90 - at))} // another plan
 			sel := from(tab, expr.And{Terms: []expr.Expr{eq(col(tab, "status"), 1),

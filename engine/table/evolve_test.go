@@ -19,26 +19,18 @@ import (
 func reopen(t *testing.T, dir string, use func(*table.DB)) {
 	t.Helper()
 	e, err := engine.Open(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	db, err := local.Open(ctx, e, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	use(db)
-	if err := errors.Join(db.Close(), e.Close()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, errors.Join(db.Close(), e.Close()))
 }
 
 func TestDefinitionsOutliveTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	reopen(t, dir, func(db *table.DB) {
 		people := create(t, db, peopleText)
-		if err := people.Insert(ctx, row(t, 1, "a@x", "Bern", 30)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, people.Insert(ctx, row(t, 1, "a@x", "Bern", 30)))
 		v := expr.String("none")
 		note := schema.Column{Name: "note", Type: keycodec.TypeString, Default: &v}
 		for _, err := range []error{
@@ -46,13 +38,9 @@ func TestDefinitionsOutliveTheProcess(t *testing.T) {
 			db.RenameColumn(ctx, "people", "city", "town"),
 			db.RenameTable(ctx, "people", "persons"),
 		} {
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 		}
-		if err := people.Insert(ctx, row(t, 2, "b@x", "Rom", 40, "new")); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, people.Insert(ctx, row(t, 2, "b@x", "Rom", 40, "new")))
 		if _, err := db.Analyze(ctx, "persons", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -62,9 +50,7 @@ func TestDefinitionsOutliveTheProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		persons, err := db.Table("persons")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		want := []string{"1, 'a@x', 'Bern', 30, 'none'", "2, 'b@x', 'Rom', 40, 'new'"}
 		sel := from(persons, nil)
 		sel.OrderBy = []plan.Order{{Expr: col(persons, "id")}}
@@ -80,12 +66,8 @@ func TestDefinitionsOutliveTheProcess(t *testing.T) {
 		if err := db.DropColumn(ctx, "persons", "age"); err == nil {
 			t.Fatal("a column of an index was dropped")
 		}
-		if err := db.DropIndex(ctx, "persons", "by_city", nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.DropColumn(ctx, "persons", "age"); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, db.DropIndex(ctx, "persons", "by_city", nil))
+		ok(t, db.DropColumn(ctx, "persons", "age"))
 		if got := all(t, db, sel); got[0] != "1, 'a@x', 'Bern', 'none'" { // sel is older
 			t.Fatal(got)
 		}
@@ -101,40 +83,26 @@ func TestWhatIsPreparedFollowsTheTable(t *testing.T) {
 	db := open(t, nil)
 	people := create(t, db, peopleText)
 	for i := range 50 {
-		if err := people.Insert(ctx, row(t, i, nil, fmt.Sprint("c", i%5), i)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, people.Insert(ctx, row(t, i, nil, fmt.Sprint("c", i%5), i)))
 	}
 	where := expr.Cmp{Op: expr.Eq, L: col(people, "city"), R: expr.Param{Index: 0}}
 	q, err := db.Prepare(from(people, where))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	run := func(r table.Reader) int {
 		rows, err := q.Query(ctx, r, expr.String("c1"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		return len(texts(t, rows))
 	}
 	snap, err := db.Snapshot(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer snap.Close()
 	rows, err := q.Query(ctx, db, expr.String("c1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.DropIndex(ctx, "people", "by_city", nil); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, db.DropIndex(ctx, "people", "by_city", nil))
 	if n := len(texts(t, rows)); n != 10 { // planned with the index that is gone
 		t.Fatal(n)
 	}
-	if err := people.Insert(ctx, row(t, 100, nil, "c1", 1)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, people.Insert(ctx, row(t, 100, nil, "c1", 1)))
 	if n := run(db); n != 11 {
 		t.Fatal(n)
 	}
@@ -168,9 +136,7 @@ func TestThereIsOneDBForAnEngine(t *testing.T) {
 	if err != nil || other != db {
 		t.Fatal(other, err)
 	}
-	if err := other.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, other.Close())
 	if third, err := local.Open(ctx, local.Engine(db), nil); err != nil || third != db {
 		t.Fatal(third, err)
 	} else if err := third.Close(); err != nil {
@@ -191,13 +157,9 @@ func TestUnknownCataloguesAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			defer e.Close()
-			if err := e.Put(c.key, []byte(c.value)); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, e.Put(c.key, []byte(c.value)))
 			if _, err := local.Open(ctx, e, nil); !errors.Is(err, c.want) {
 				t.Fatal(err)
 			}

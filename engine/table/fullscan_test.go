@@ -13,9 +13,7 @@ func TestRangesOfEverythingAreRanges(t *testing.T) {
 	db := open(t, &table.Options{RefuseFullScan: true})
 	people := create(t, db, peopleText)
 	for i := range 100 {
-		if err := people.Insert(ctx, row(t, i, nil, "Rom", i)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, people.Insert(ctx, row(t, i, nil, "Rom", i)))
 	}
 	if _, err := db.Analyze(ctx, "people", nil); err != nil {
 		t.Fatal(err)

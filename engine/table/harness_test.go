@@ -14,7 +14,10 @@ import (
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
+
+var ok, wantIs = testutil.OK, testutil.WantIs
 
 var ctx = context.Background()
 
@@ -37,13 +40,9 @@ func openOn(t testing.TB, engineOptions engine.Options, o *table.Options) *table
 	}
 	engineOptions.InMemory = true
 	e, err := engine.Open(t.TempDir(), &engineOptions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	db, err := local.Open(ctx, e, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -87,9 +86,7 @@ func openOther(t testing.TB, clock func() time.Time, o *table.Options) *table.DB
 	}
 	s := otherStorage(t, clock)()
 	db, err := table.OpenStore(ctx, s, &own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() {
 		if err := errors.Join(db.Close(), s.Close()); err != nil {
 			t.Error(err)
@@ -102,18 +99,14 @@ func openOther(t testing.TB, clock func() time.Time, o *table.Options) *table.DB
 func create(t testing.TB, db *table.DB, text string) *table.Table {
 	t.Helper()
 	tab, err := db.CreateTable(ctx, define(t, text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return tab
 }
 
 func define(t testing.TB, text string) *schema.Table {
 	t.Helper()
 	def, err := schema.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return def
 }
 
@@ -155,9 +148,7 @@ func verify(t testing.TB, tab *table.Table) *table.Report {
 func all(t testing.TB, r table.Reader, sel *plan.Select, params ...any) []string {
 	t.Helper()
 	rows, err := r.Query(ctx, sel, params...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return texts(t, rows)
 }
 
@@ -165,9 +156,7 @@ func texts(t testing.TB, rows *table.Rows) []string {
 	t.Helper()
 	var out []string
 	for row, err := range rows.All() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		out = append(out, text(exec.Clone(row)))
 	}
 	return out

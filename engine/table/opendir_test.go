@@ -16,20 +16,14 @@ import (
 func TestOpenDirClosesTheEngine(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db, err := local.OpenDir(ctx, dir, &local.Options{Engine: &engine.Options{BlockBytes: 8 << 10}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	people := create(t, db, peopleText)
-	if err := people.Insert(ctx, row(t, 1, "a@x", "Bern", 30)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, people.Insert(ctx, row(t, 1, "a@x", "Bern", 30)))
 	again, err := local.Open(ctx, local.Engine(db), nil)
 	if err != nil || again != db {
 		t.Fatalf("the engine has another DB: %v", err)
 	}
-	if err := again.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, again.Close())
 	if _, err := people.Get(ctx, expr.Int(1)); err != nil {
 		t.Fatalf("one of two uses is left: %v", err)
 	}
@@ -37,22 +31,16 @@ func TestOpenDirClosesTheEngine(t *testing.T) {
 		t.Fatalf("opened twice: %v", err)
 	}
 	for range 2 {
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, db.Close())
 	}
 	if _, err := people.Get(ctx, expr.Int(1)); !errors.Is(err, table.ErrClosed) {
 		t.Fatalf("after Close: %v", err)
 	}
 	db, err = local.OpenDir(ctx, dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer db.Close()
 	people, err = db.Table("people")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if _, err := people.Get(ctx, expr.Int(1)); err != nil {
 		t.Fatal(err)
 	}

@@ -63,9 +63,7 @@ func newOracle(t *testing.T, rng *rand.Rand) *oracle {
 	for i := range rng.IntN(5) {
 		x := randomIndex(rng, o.tab.Schema(), fmt.Sprint("x", i))
 		for _, db := range []*table.DB{o.db, o.raw} {
-			if err := db.CreateIndex(ctx, "t", x, nil); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, db.CreateIndex(ctx, "t", x, nil))
 		}
 	}
 	for range rng.IntN(150) {

@@ -61,19 +61,13 @@ type pair struct {
 func openHooked(t *testing.T) (*table.DB, *hookedStore, *table.Table) {
 	t.Helper()
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { e.Close() })
 	s := &hookedStore{Store: local.New(e)}
 	db, err := table.OpenStore(ctx, s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	tab := create(t, db, pairText)
-	if err := tab.Insert(ctx, row(t, 1, 10, 20)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, tab.Insert(ctx, row(t, 1, 10, 20)))
 	return db, s, tab
 }
 
@@ -103,9 +97,7 @@ func TestRowsOfANewerDefinitionAreRead(t *testing.T) {
 	pairs := typed.NewTable[pair]("pairs")
 	id := typed.Col(pairs, func(p *pair) *int64 { return &p.ID })
 	cache, err := typed.NewRowCache(db, pairs, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer cache.Close()
 	s.hook = newerRow(t, db, tab)
 	for range 2 {
@@ -164,9 +156,7 @@ func TestStructsInATransactionWithAFormerDefinition(t *testing.T) {
 	}
 	db := open(t, nil)
 	tab := create(t, db, pairText)
-	if err := tab.Insert(ctx, row(t, 1, 10, 20)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, tab.Insert(ctx, row(t, 1, 10, 20)))
 	wides := typed.NewTable[wide]("pairs")
 	id := typed.Col(wides, func(w *wide) *int64 { return &w.ID })
 	runs := 0
@@ -205,36 +195,26 @@ func TestCursorsAreOfTablesNotOfNames(t *testing.T) {
 	db := open(t, nil)
 	tab := create(t, db, pairText)
 	for i := range 6 {
-		if err := tab.Insert(ctx, row(t, i, 10-i, i)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, tab.Insert(ctx, row(t, i, 10-i, i)))
 	}
 	sel := from(tab, nil)
 	sel.OrderBy = []plan.Order{{Expr: col(tab, "a")}}
 	sel.Limit, sel.Page = constant(2), true
 	q, err := db.Prepare(sel)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var after []byte
 	got := ""
 	for page := range 3 {
 		rows, err := q.QueryAfter(ctx, db, after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for r, err := range rows.All() {
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			got += r[1].String() + " "
 			after = rows.Cursor()
 		}
-		if err := errors.Join(db.RenameTable(ctx, tab.Name(), fmt.Sprint("t", page)),
+		ok(t, errors.Join(db.RenameTable(ctx, tab.Name(), fmt.Sprint("t", page)),
 			db.RenameColumn(ctx, tab.Name(), tab.Schema().Columns[1].Name,
-				fmt.Sprint("c", page))); err != nil {
-			t.Fatal(err)
-		}
+				fmt.Sprint("c", page))))
 	}
 	if got != "5 6 7 8 9 10 " {
 		t.Error(got)

@@ -67,21 +67,15 @@ func TestConditionsOfIndexesAreChecked(t *testing.T) {
 		}
 		x.State = schema.Ready
 		def, err := tab.Schema().AddIndex(x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		data, err := json.Marshal(def)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		def = define(t, strings.Replace(string(data), `"name":"t"`, `"name":"u"`, 1))
 		if _, err := db.CreateTable(ctx, def); !errors.Is(err, table.ErrInvalid) {
 			t.Errorf("CREATE TABLE with the condition %s: %v", where, err)
 		}
 	}
-	if err := tab.Insert(ctx, row(t, 1, "a", []string{"x"})); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, tab.Insert(ctx, row(t, 1, "a", []string{"x"})))
 	verify(t, tab)
 }
 
@@ -90,14 +84,10 @@ func TestConditionsOfIndexesAreChecked(t *testing.T) {
 func TestIndexesThatRefuseEveryRowCanBeDropped(t *testing.T) {
 	for _, state := range []schema.State{schema.Ready, schema.Building} {
 		e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		db := withBadIndex(t, e, state)
 		tab, err := db.Table("t")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		wantNamed := func(what string, err error) {
 			t.Helper()
 			var unfit *schema.EntryError
@@ -136,30 +126,18 @@ func TestIndexesThatRefuseEveryRowCanBeDropped(t *testing.T) {
 func withBadIndex(t *testing.T, e *engine.DB, state schema.State) *table.DB {
 	t.Helper()
 	db, err := local.Open(ctx, e, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	tab := create(t, db, partialText)
-	if err := tab.Insert(ctx, row(t, 1, "a", []string{})); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, tab.Insert(ctx, row(t, 1, "a", []string{})))
 	next, err := tab.Schema().AddIndex(schema.Index{Name: "bad", State: state,
 		Where:   expr.Cmp{Op: expr.Gt, L: call("length", tab.Schema().Ref(0, 0)), R: constant(5)},
 		Columns: []schema.IndexColumn{{KeyColumn: schema.KeyColumn{Ordinal: 0}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, db.Close())
 	data, err := json.Marshal(next)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	key := engine.Key{PK: []byte("\x00kstone tables"), SK: []byte{1, 0, 0, 0, 1}}
-	if err := e.Put(key, data); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, e.Put(key, data))
 	if db, err = local.Open(ctx, e, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -172,9 +150,7 @@ func TestRowsThatFitInNoEntryEndABuild(t *testing.T) {
 	db := open(t, nil)
 	tab := create(t, db, partialText)
 	long := strings.Repeat("x", 70_000)
-	if err := tab.Insert(ctx, row(t, 1, long, []string{})); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, tab.Insert(ctx, row(t, 1, long, []string{})))
 	var unfit *schema.EntryError
 	err := db.CreateIndex(ctx, "t", indexOn(t, tab, "by_s", "s"), nil)
 	if !errors.As(err, &unfit) || unfit.Index != "by_s" {

@@ -24,9 +24,7 @@ func TestPointsAgreeWithPlans(t *testing.T) {
 	people := create(t, db, peopleText)
 	for i := range 40 {
 		r := row(t, i, fmt.Sprint("m", i), fmt.Sprint("c", i%3), i)
-		if err := people.Insert(ctx, r); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, people.Insert(ctx, r))
 	}
 	param := expr.Param{Index: 0}
 	old := expr.Cmp{Op: expr.Gt, L: col(people, "age"), R: expr.Const{Value: expr.Int(5)}}
@@ -63,20 +61,14 @@ func TestPreparedPointsAllocateLittle(t *testing.T) {
 	testutil.SkipUnderRace(t, "it allocates")
 	db := open(t, nil)
 	people := create(t, db, peopleText)
-	if err := people.Insert(ctx, row(t, 7, "m", "c", 1)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, people.Insert(ctx, row(t, 7, "m", "c", 1)))
 	q, err := db.Prepare(from(people, expr.Cmp{Op: expr.Eq, L: col(people, "id"),
 		R: expr.Param{Index: 0}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	key := []expr.Value{expr.Int(7)}
 	n := testutil.AllocsPerRun(200, func() {
 		rows, err := q.Query(ctx, db, key...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for range rows.All() {
 		}
 	})
@@ -87,16 +79,12 @@ func TestPreparedPointsAllocateLittle(t *testing.T) {
 	id := int64(100)
 	for ; id < 3000; id++ { // until pools and tables have their size
 		fresh[0] = expr.Int(id)
-		if err := people.Insert(ctx, fresh); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, people.Insert(ctx, fresh))
 	}
 	n = testutil.AllocsPerRun(200, func() {
 		id++
 		fresh[0] = expr.Int(id)
-		if err := people.Insert(ctx, fresh); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, people.Insert(ctx, fresh))
 	})
 	if n > 8 {
 		t.Errorf("%v allocations of an insert", n)
@@ -110,23 +98,17 @@ func TestVerifyFindsDamage(t *testing.T) {
 	db := open(t, nil)
 	people := create(t, db, peopleText)
 	for i := range 30 {
-		if err := people.Insert(ctx, row(t, i, fmt.Sprint("m", i), "c", i)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, people.Insert(ctx, row(t, i, fmt.Sprint("m", i), "c", i)))
 	}
 	e := local.Engine(db)
 	var keys []engine.Key
 	for it, err := range e.Scan(ctx, engine.Scan{From: engine.K("i"), To: engine.K("u")}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		keys = append(keys, it.Clone().Key)
 	}
 	for i, k := range keys {
 		before, err := e.Get(k)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		damages := map[string]func() error{
 			"removed": func() error { return e.Delete(k) },
 			"changed": func() error { return e.Put(k, append([]byte("\x01x"), before...)) },
@@ -142,9 +124,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 			if name == "added" && k.PK[0] == 't' {
 				continue
 			}
-			if err := damage(); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, damage())
 			_, err := people.Verify(ctx, nil)
 			var d *table.DamageError
 			if !errors.As(err, &d) || !errors.Is(err, engine.ErrCorrupt) {
@@ -170,9 +150,7 @@ func TestPointsInLocalIndexes(t *testing.T) {
 	 {"name":"id","type":"int64"}],"primary_key":["s"],"sort_key":["id"],
 	 "indexes":[{"name":"one","columns":["s"],"unique":true,"local":true}]}`)
 	for _, s := range []string{"x", "y", "z"} {
-		if err := tab.Insert(ctx, row(t, s, 1)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, tab.Insert(ctx, row(t, s, 1)))
 		if got := all(t, db, from(tab, eq(col(tab, "s"), s))); len(got) != 1 {
 			t.Fatal(s, got)
 		}

@@ -33,9 +33,7 @@ const (
 func addFew(t testing.TB, tab *table.Table, n int) {
 	t.Helper()
 	for i := range n {
-		if err := tab.Insert(ctx, row(t, i, i)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, tab.Insert(ctx, row(t, i, i)))
 	}
 }
 
@@ -50,9 +48,7 @@ func addMany(t testing.TB, tab *table.Table, from, to int, kind string) {
 			}
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 }
 
 // joinOf is SELECT * FROM few JOIN many ON few.at = many.at.
@@ -65,13 +61,9 @@ func joinOf(few, many *table.Table) *plan.Select {
 func explain(t testing.TB, r table.Reader, sel *plan.Select) string {
 	t.Helper()
 	rows, err := r.Query(ctx, sel)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	e, err := rows.Explain()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return e.String()
 }
 
@@ -130,9 +122,7 @@ func TestStatisticsByThemselves(t *testing.T) {
 
 	_, err := many.UpdateWhere(ctx, nil, []table.Assignment{{Column: 2,
 		Value: expr.Const{Value: expr.String("b")}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	eventually(t, "other values", func() bool {
 		explain(t, db, from(many, eq(col(many, "kind"), "a")))
 		k := many.Stats().Key(many.Schema().Index("by_kind"))
@@ -146,13 +136,9 @@ func TestStatisticsOfAnotherProcess(t *testing.T) {
 	use := func(o *engine.Options, f func(*table.DB, *table.Table)) {
 		t.Helper()
 		e, err := engine.Open(dir, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		db, err := local.Open(ctx, e, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		many, err := db.Table("many")
 		if err != nil {
 			many = create(t, db, manyText)
@@ -200,9 +186,7 @@ func TestStatisticsOfAnotherProcess(t *testing.T) {
 func TestStatisticsOff(t *testing.T) {
 	off := open(t, &table.Options{SampleRows: -1})
 	other, err := table.OpenStore(ctx, unsampled{off.Store()}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer other.Close()
 	addMany(t, create(t, off, manyText), 0, 500, "a")
 	for _, db := range []*table.DB{off, other} {
@@ -213,9 +197,7 @@ func TestStatisticsOff(t *testing.T) {
 			defer db.Close()
 		}
 		many, err := db.Table("many")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if e := explain(t, db, from(many, eq(col(many, "kind"), "a"))); many.Stats() != nil ||
 			!strings.Contains(e, "of many: none") {
 			t.Error(e)
@@ -262,9 +244,7 @@ func (s stuckSnapshot) Sample(ctx context.Context,
 func TestCloseWhileSampling(t *testing.T) {
 	stuck := &stuckStore{Store: open(t, nil).Store(), began: make(chan struct{})}
 	db, err := table.OpenStore(ctx, stuck, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	many := create(t, db, manyText)
 	explain(t, db, from(many, eq(col(many, "kind"), "a")))
 	<-stuck.began
@@ -283,13 +263,9 @@ func TestCloseOfTheEngineWhileSampling(t *testing.T) {
 	dir, rnd := t.TempDir(), testutil.Rand(t)
 	for i := range testutil.Effort(30, 1000) {
 		e, err := engine.Open(dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		db, err := local.Open(ctx, e, &table.Options{SampleRows: 200})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		var many *table.Table
 		if i == 0 {
 			many = create(t, db, manyText)
@@ -312,13 +288,9 @@ func TestCloseOfTheEngineWhileSampling(t *testing.T) {
 				runtime.Gosched()
 			}
 		}
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, e.Close())
 		asked.Wait()
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, db.Close())
 	}
 }
 
@@ -368,9 +340,7 @@ func TestRisingColumnsOfOneCommit(t *testing.T) {
 			}
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for name, want := range map[string]string{"many": "[0 1]", "few": "[]"} {
 		s, err := db.Analyze(ctx, name, nil)
 		if err != nil || fmt.Sprint(s.Monotonic) != want {

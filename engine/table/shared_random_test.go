@@ -322,9 +322,7 @@ func TestBuildIsTakenOver(t *testing.T) {
 		prefix := b.Store()
 		n := 0
 		for it, err := range prefix.Scan(ctx, store.Interval(nil, nil)) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			if it.Key.PK[0] != 't' && it.Key.PK[0] != 0 {
 				n++
 			}
@@ -379,9 +377,7 @@ func TestUniqueBetweenProcesses(t *testing.T) {
 		for client := range 3 {
 			db, own := openShared(t, next(), quick), rand.New(rand.NewPCG(rng.Uint64(), 2))
 			tab, err := db.Table("codes")
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			held := map[int64]int64{} // row by code
 			group.Go(func() {
 				for i := range int64(testutil.Effort(150, 1500)) {

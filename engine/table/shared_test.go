@@ -37,9 +37,7 @@ func (p *process) Limits() store.Limits {
 var storages = map[string]func(t testing.TB) func() store.Store{
 	"engine": func(t testing.TB) func() store.Store {
 		e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		t.Cleanup(func() { e.Close() })
 		return func() store.Store { return &process{local.New(e), 3} }
 	},
@@ -69,9 +67,7 @@ func onStorages(t *testing.T, f func(t *testing.T, next func() store.Store)) {
 func openShared(t testing.TB, s store.Store, lease time.Duration) *table.DB {
 	t.Helper()
 	db, err := table.OpenStore(ctx, s, &table.Options{Lease: lease})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -186,29 +182,19 @@ func TestWritersBehindWriteByThePresentDefinition(t *testing.T) {
 					tab := create(t, a, sharedText)
 					defer a.DropTable(ctx, "shared", nil)
 					for i := range 5 {
-						if err := tab.Insert(ctx, row(t, i, 10+i, i)); err != nil {
-							t.Fatal(err)
-						}
+						ok(t, tab.Insert(ctx, row(t, i, 10+i, i)))
 					}
 					b := openShared(t, next(), behind)
 					stale, err := b.Table("shared")
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := errors.Join(alter(a), write(b, stale)); err != nil {
-						t.Fatal(err)
-					}
+					ok(t, err)
+					ok(t, errors.Join(alter(a), write(b, stale)))
 					for _, db := range []*table.DB{a, b} {
 						live, err := db.Table("shared")
-						if err != nil {
-							t.Fatal(err)
-						}
+						ok(t, err)
 						verify(t, live)
 					}
 					got, err := tab.Get(ctx, expr.Int(1))
-					if err != nil {
-						t.Fatal(err)
-					}
+					ok(t, err)
 					if change == "add column" && text(got[3:]) != "50" {
 						t.Errorf("the new column is %s", text(got[3:]))
 					}
@@ -226,12 +212,8 @@ func TestWritersBehindDoNotWriteToADroppedTable(t *testing.T) {
 		a, b := openShared(t, next(), quick), openShared(t, next(), behind)
 		tab := create(t, a, sharedText)
 		stale, err := b.Table("shared")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := a.DropTable(ctx, "shared", nil); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
+		ok(t, a.DropTable(ctx, "shared", nil))
 		if err := stale.Insert(ctx, row(t, 1, 1, 1)); !errors.Is(err, table.ErrNoTable) {
 			t.Errorf("insert: %v", err)
 		}
@@ -259,14 +241,10 @@ func TestReadersBehindReadTheSame(t *testing.T) {
 					return
 				}
 				stale, err := b.Table("shared")
-				if err != nil {
-					t.Fatal(err)
-				}
+				ok(t, err)
 				by := from(stale, eq(col(stale, "b"), 2))
 				by.Columns = []plan.Output{{Expr: col(stale, "id")}}
-				if err := alter(a); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, alter(a))
 				if got := all(t, b, by); !slices.Equal(got, []string{"2"}) {
 					t.Errorf("by index: %q", got)
 				}
@@ -286,9 +264,7 @@ func TestReadersBehindReadTheSame(t *testing.T) {
 func insertRows(t testing.TB, tab *table.Table, rows ...[]expr.Value) {
 	t.Helper()
 	for _, r := range rows {
-		if err := tab.Insert(ctx, r); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, tab.Insert(ctx, r))
 	}
 }
 
@@ -296,13 +272,9 @@ func insertRows(t testing.TB, tab *table.Table, rows ...[]expr.Value) {
 // long as it may.
 func readWhileRetiring(t *testing.T, a, b *table.DB) {
 	tab, err := a.Table("shared")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	stale, err := b.Table("shared")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	until, stop := context.WithCancel(ctx)
 	dropped := make(chan error, 1)
 	go func() { dropped <- a.DropIndex(until, "shared", "by_b", nil) }()
@@ -317,9 +289,7 @@ func readWhileRetiring(t *testing.T, a, b *table.DB) {
 		t.Errorf("while the index retires: %q", got)
 	}
 	stop()
-	if err := <-dropped; !errors.Is(err, context.Canceled) {
-		t.Errorf("a drop that was interrupted: %v", err)
-	}
+	wantIs(t, <-dropped, context.Canceled)
 }
 
 // A process whose lease has run out reads by the present definitions, also if it does not poll.
@@ -329,21 +299,13 @@ func TestLeaseEnds(t *testing.T) {
 		tab := create(t, a, sharedText)
 		insertRows(t, tab, row(t, 1, 10, 1))
 		stale, err := b.Table("shared")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		p, err := b.Prepare(from(stale, eq(col(stale, "b"), 7)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := a.DropIndex(ctx, "shared", "by_b", nil); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
+		ok(t, a.DropIndex(ctx, "shared", "by_b", nil))
 		insertRows(t, tab, row(t, 2, 20, 7))
 		rows, err := p.Query(ctx, b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if got := texts(t, rows); !slices.Equal(got, []string{"2, 20, 7"}) {
 			t.Errorf("%q", got)
 		}
@@ -399,9 +361,7 @@ func TestNumbersOfSeveralProcesses(t *testing.T) {
 		for range 3 {
 			db := openShared(t, next(), quick)
 			tab, err := db.Table("n")
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			group.Go(func() {
 				for range 100 {
 					v, err := tab.NextValue(ctx, 0)
@@ -443,13 +403,9 @@ func TestBuildWithinTheStore(t *testing.T) {
 	tab := create(t, db, sharedText)
 	const rows = 500
 	for i := range int64(rows) {
-		if err := tab.Insert(ctx, []expr.Value{expr.Int(i), expr.Int(i), expr.Int(0)}); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, tab.Insert(ctx, []expr.Value{expr.Int(i), expr.Int(i), expr.Int(0)}))
 	}
-	if err := db.CreateIndex(ctx, "shared", newIndex("by_a", 1, true), nil); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.CreateIndex(ctx, "shared", newIndex("by_a", 1, true), nil))
 	report, err := tab.Verify(ctx, nil)
 	if err != nil || report.Damaged > 0 || report.Entries["by_a"] != rows {
 		t.Errorf("%+v, %v", report, err)

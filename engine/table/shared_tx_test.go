@@ -24,21 +24,13 @@ func TestDefinitionsChangeBesideTransactions(t *testing.T) {
 				}
 				tab := create(t, a, sharedText)
 				defer a.DropTable(ctx, "shared", nil)
-				if err := tab.Insert(ctx, row(t, 1, 10, 1)); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, tab.Insert(ctx, row(t, 1, 10, 1)))
 				tx, err := b.Begin(ctx, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				ok(t, err)
 				defer tx.Rollback()
 				in, err := tx.Table("shared")
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := errors.Join(in.Insert(ctx, row(t, 9, 90, 90)), alter(a)); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, err)
+				ok(t, errors.Join(in.Insert(ctx, row(t, 9, 90, 90)), alter(a)))
 				if err := tx.Commit(ctx); !errors.Is(err, table.ErrConflict) {
 					t.Errorf("the error is %v, want a conflict", err)
 				}

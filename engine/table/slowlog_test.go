@@ -30,9 +30,7 @@ func TestSlowQueriesAreLoggedWithoutTheirValues(t *testing.T) {
 				return now
 			}})
 		people := create(t, db, peopleText)
-		if err := people.Insert(ctx, row(t, 1, "secret@x", "Bern", 30)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, people.Insert(ctx, row(t, 1, "secret@x", "Bern", 30)))
 		where := expr.And{Terms: []expr.Expr{eq(col(people, "city"), "Bern"),
 			expr.Cmp{Op: expr.Eq, L: col(people, "email"), R: expr.Param{Index: 0}}}}
 		if got := all(t, db, from(people, where), "secret@x"); len(got) != 1 {
@@ -54,25 +52,17 @@ func TestWorkloadCounts(t *testing.T) {
 	db := open(t, nil)
 	people := create(t, db, peopleText)
 	for i := range 3 {
-		if err := people.Insert(ctx, row(t, i, nil, "Bern", 30+i)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, people.Insert(ctx, row(t, i, nil, "Bern", 30+i)))
 	}
 	older, err := db.Prepare(from(people, expr.Cmp{Op: expr.Ge, L: col(people, "age"),
 		R: expr.Param{Index: 0}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	returned := 0
 	for n, age := range []int64{30, 31, 32, 32, 99} {
 		rows, err := older.Query(ctx, db, expr.Int(age))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for _, err := range rows.All() {
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			returned++
 		}
 		// Each execution reads the whole table, and tests the rows that it returns.
@@ -88,9 +78,7 @@ func TestAdviceComesFromTheQueriesThatWereRun(t *testing.T) {
 	db := open(t, nil)
 	people := create(t, db, peopleText)
 	for i := range 3000 {
-		if err := people.Insert(ctx, row(t, i, nil, fmt.Sprint(i), i)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, people.Insert(ctx, row(t, i, nil, fmt.Sprint(i), i)))
 	}
 	if _, err := db.Analyze(ctx, "people", nil); err != nil {
 		t.Fatal(err)
@@ -100,9 +88,7 @@ func TestAdviceComesFromTheQueriesThatWereRun(t *testing.T) {
 			R: expr.Param{Index: 0}}), i)
 	}
 	advice, err := db.Advise()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	found := map[plan.AdviceKind]string{}
 	for _, a := range advice {
 		found[a.Kind] += a.Statement + ";"
@@ -122,9 +108,7 @@ func TestFullScansCanBeRefused(t *testing.T) {
 		t.Fatalf("a full scan was not refused: %v", err)
 	}
 	rows, err := db.Query(ctx, from(people, eq(col(people, "city"), "x")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	e, err := rows.ExplainAnalyze()
 	if err != nil || !strings.Contains(e.String(), "by_city") || e.Actual == nil {
 		t.Fatal(e, err)

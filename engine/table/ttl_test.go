@@ -25,14 +25,10 @@ func TestRowsExpireWithTheirEntries(t *testing.T) {
 	c := new(clock)
 	c.ms.Store(1_000_000)
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, Clock: c.now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer e.Close()
 	db, err := local.Open(ctx, e, &table.Options{Clock: c.now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer db.Close()
 	tab := create(t, db, `{"name":"sessions","columns":[
 	 {"name":"id","type":"int64"},{"name":"user","type":"string"},
@@ -44,17 +40,13 @@ func TestRowsExpireWithTheirEntries(t *testing.T) {
 		return tab.Insert(ctx, row(t, id, user, at))
 	}
 	err = errors.Join(put(1, "a", c.now()), put(2, "b", c.now()), put(3, "c", nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	c.ms.Add(6000)
 	err = tab.Update(ctx, row(t, 2), func(r []expr.Value) error {
 		r[2] = expr.Time(c.now())
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	verify(t, tab)
 	c.ms.Add(5000) // row 1 is over, row 2 is not
 	if r := verify(t, tab); r.Rows != 2 || r.Entries["by_user"] != 2 || r.Entries["by_seen"] != 2 {
@@ -63,9 +55,7 @@ func TestRowsExpireWithTheirEntries(t *testing.T) {
 	if err := put(4, "a", c.now()); err != nil { // what has expired is free
 		t.Fatal(err)
 	}
-	if err := put(5, "b", c.now()); !errors.Is(err, table.ErrUnique) {
-		t.Fatal(err)
-	}
+	wantIs(t, put(5, "b", c.now()), table.ErrUnique)
 	c.ms.Add(6000)
 	if r := verify(t, tab); r.Rows != 2 {
 		t.Fatalf("%+v", r)
@@ -86,31 +76,23 @@ func TestRowsOfAFormerTTLExpireQuietly(t *testing.T) {
 		return c.now()
 	}
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, Clock: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer e.Close()
 	db, err := local.Open(ctx, e, &table.Options{Clock: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer db.Close()
 	tab := create(t, db, `{"name":"sessions","columns":[
 	 {"name":"id","type":"int64"},{"name":"user","type":"string"},
 	 {"name":"seen","type":"time","unit":"ms"}],"primary_key":["id"],
 	 "ttl":{"column":"seen","after":"10s"},
 	 "indexes":[{"name":"by_user","columns":["user"]},{"name":"by_seen","columns":["seen"]}]}`)
-	if err := errors.Join(tab.Insert(ctx, row(t, 0, "a", c.now())),
-		db.SetTTL(ctx, "sessions", nil)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, errors.Join(tab.Insert(ctx, row(t, 0, "a", c.now())),
+		db.SetTTL(ctx, "sessions", nil)))
 	if !tab.Schema().HadTTL {
 		t.Fatal("the table has forgotten its TTL")
 	}
 	err = tab.Update(ctx, row(t, 0), func(r []expr.Value) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	sel := from(tab, expr.Cmp{L: col(tab, "user"), R: expr.Const{Value: expr.String("a")}})
 	sorted := from(tab, sel.Where)
 	sorted.OrderBy = []plan.Order{{Expr: expr.Arith{Op: expr.Neg, L: col(tab, "id")}}}
@@ -128,11 +110,9 @@ func jumpEverywhere(t *testing.T, db *table.DB, tab *table.Table, sel *plan.Sele
 	for at := int64(1); ; at++ {
 		// Another row that expires, under the TTL that is then dropped again.
 		ttl := schema.TTL{Ordinal: 2, After: 10 * time.Second}
-		if err := errors.Join(db.SetTTL(ctx, "sessions", &ttl),
+		ok(t, errors.Join(db.SetTTL(ctx, "sessions", &ttl),
 			tab.Insert(ctx, row(t, at, "a", c.now())),
-			db.SetTTL(ctx, "sessions", nil)); err != nil {
-			t.Fatal(err)
-		}
+			db.SetTTL(ctx, "sessions", nil)))
 		calls.Store(0)
 		jumpAt.Store(at)
 		got := all(t, db, sel) // fails the test if an entry is said to dangle

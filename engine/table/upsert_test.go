@@ -30,9 +30,7 @@ func TestUpsertTellsNewFromReplaced(t *testing.T) {
 				rows = append(rows, row(t, id, i))
 			}
 			done, err := in.Upsert(ctx, slices.Values(rows))
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			return done
 		}
 		if got := upsert(tab, 1, 2, 3, 2, 2); got != (table.Upserted{New: 3, Replaced: 2}) {
@@ -47,9 +45,7 @@ func TestUpsertTellsNewFromReplaced(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		want := []string{"1, 0", "2, 2", "3, 1", "4, 1", "5, 2"}
 		got := all(t, db, from(tab, nil))
 		slices.Sort(got)
@@ -138,16 +134,10 @@ func TestBoundTablesRefuseOtherDefinitions(t *testing.T) {
 	db := open(t, nil)
 	tab := create(t, db, plainText)
 	bound, err := db.Bound(tab.Schema())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := bound.Insert(ctx, row(t, 1, 1)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, bound.Insert(ctx, row(t, 1, 1)))
 	note := schema.Column{Name: "note", Type: keycodec.TypeString, Nullable: true}
-	if err := db.AddColumn(ctx, "plain", note); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.AddColumn(ctx, "plain", note))
 	inTx := func() error {
 		return db.Update(ctx, func(tx *table.Tx) error {
 			return bound.In(tx).Put(ctx, row(t, 2, 2))
@@ -155,25 +145,17 @@ func TestBoundTablesRefuseOtherDefinitions(t *testing.T) {
 	}
 	_, whereErr := bound.DeleteWhere(ctx, nil)
 	for _, err := range []error{bound.Insert(ctx, row(t, 2, 2)), inTx(), whereErr} {
-		if !errors.Is(err, table.ErrChanged) {
-			t.Errorf("after a change: %v", err)
-		}
+		wantIs(t, err, table.ErrChanged)
 	}
-	if err := errors.Join(db.DropTable(ctx, "plain", nil)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, errors.Join(db.DropTable(ctx, "plain", nil)))
 	other := create(t, db, plainText)
-	if err := bound.Insert(ctx, row(t, 2, 2)); !errors.Is(err, table.ErrNoTable) {
-		t.Errorf("after the table was dropped: %v", err)
-	}
+	wantIs(t, bound.Insert(ctx, row(t, 2, 2)), table.ErrNoTable)
 	if _, err := db.Bound(tab.Schema()); !errors.Is(err, table.ErrNoTable) {
 		t.Errorf("bound to a table that was dropped: %v", err)
 	}
 	x := schema.Index{Name: "by_x", Columns: []schema.IndexColumn{{KeyColumn: schema.KeyColumn{
 		Ordinal: 1}}}}
-	if err := bound.CreateIndex(ctx, x, nil); !errors.Is(err, table.ErrNoTable) {
-		t.Errorf("an index of a table that was dropped: %v", err)
-	}
+	wantIs(t, bound.CreateIndex(ctx, x, nil), table.ErrNoTable)
 	if r := verify(t, other); r.Rows != 0 || len(other.Schema().Indexes) != 0 {
 		t.Errorf("the other table has %+v", r)
 	}

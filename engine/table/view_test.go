@@ -21,9 +21,7 @@ func TestViews(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	db, err := local.OpenDir(ctx, dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	def := func(name string) *schema.Table {
 		return &schema.Table{Name: name, Columns: []schema.Column{{Name: "id",
 			Type: keycodec.TypeInt64}}, PK: []schema.KeyColumn{{}}}
@@ -32,10 +30,8 @@ func TestViews(t *testing.T) {
 	if _, err := db.CreateTable(ctx, def("t")); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(db.CreateView(ctx, first, false),
-		db.CreateView(ctx, table.View{Name: "w", Query: "SELECT 3"}, true)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, errors.Join(db.CreateView(ctx, first, false),
+		db.CreateView(ctx, table.View{Name: "w", Query: "SELECT 3"}, true)))
 	had, _ := db.View("v")
 	_, taken := db.CreateTable(ctx, def("v"))
 	for i, err := range []error{taken, db.CreateView(ctx, first, false),
@@ -52,19 +48,13 @@ func TestViews(t *testing.T) {
 		}
 	}
 	first.Query = "SELECT 4, 5"
-	if err := errors.Join(db.CreateView(ctx, first, true), db.DropView(ctx, "w")); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.DropView(ctx, "w"); !errors.Is(err, table.ErrNoView) {
-		t.Error(err)
-	}
+	ok(t, errors.Join(db.CreateView(ctx, first, true), db.DropView(ctx, "w")))
+	wantIs(t, db.DropView(ctx, "w"), table.ErrNoView)
 	if now, _ := db.View("v"); now == had || now.ID != had.ID || had.Query == now.Query {
 		t.Errorf("%+v after %+v", now, had)
 	}
 	for range 2 {
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, db.Close())
 		if db, err = local.OpenDir(ctx, dir, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -70,9 +70,7 @@ func TestStatementsByPredicateCountWhatTheyChange(t *testing.T) {
 	tab := create(t, db, busyText)
 	const rows = 60
 	for i := range int64(rows) {
-		if err := tab.Insert(ctx, busyRow(t, i, i)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, tab.Insert(ctx, busyRow(t, i, i)))
 	}
 	id, n := tab.Schema().Ref(0, 0), tab.Schema().Ref(0, 1)
 	var added, taken, inserted, deleted atomic.Int64
@@ -137,13 +135,9 @@ func TestStatementsByPredicateCountWhatTheyChange(t *testing.T) {
 func rowsOf(t testing.TB, tab *table.Table) (all [][]expr.Value) {
 	t.Helper()
 	rows, err := tab.DB().Query(ctx, from(tab, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for r, err := range rows.All() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		own := append([]expr.Value(nil), r...)
 		for i := range own {
 			own[i] = own[i].Clone()
@@ -186,9 +180,7 @@ func TestUniqueValuesMoveBetweenRows(t *testing.T) {
 		rows = int64(most / 16)
 	}
 	for i := range rows {
-		if err := tab.Insert(ctx, busyRow(t, i, i)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, tab.Insert(ctx, busyRow(t, i, i)))
 	}
 	id, u := tab.Schema().Ref(0, 0), tab.Schema().Ref(0, 2)
 	mirror := []table.Assignment{{Column: 2, Value: expr.Arith{Op: expr.Sub,
@@ -255,13 +247,9 @@ func openBusyClock(t *testing.T) (*table.Table, *clock) {
 	c := new(clock)
 	c.ms.Store(1_000_000)
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, Clock: c.now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	db, err := local.Open(ctx, e, &table.Options{Clock: c.now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() {
 		if err := errors.Join(db.Close(), e.Close()); err != nil {
 			t.Error(err)
@@ -322,16 +310,12 @@ func TestRowsExpireBesideWriters(t *testing.T) {
 			t.Errorf("a row that has expired: %s", text(r))
 		}
 	}
-	if err := tab.DB().SetTTL(ctx, "busy", nil); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, tab.DB().SetTTL(ctx, "busy", nil))
 	if _, err := tab.DeleteWhere(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
 	for i := range int64(40) { // no value is still taken
-		if err := tab.Insert(ctx, busyRow(t, i, i)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, tab.Insert(ctx, busyRow(t, i, i)))
 	}
 	verify(t, tab)
 }

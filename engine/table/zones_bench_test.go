@@ -90,9 +90,7 @@ func BenchmarkClusteredCondition(b *testing.B) {
 	e, db := benchOpen(b, true)
 	tab := benchLoad(b, e, db, rows)
 	none, err := table.OpenStore(ctx, unzonedOf(e), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	ok(b, err)
 	at := col(tab, "at")
 	sel := from(tab, expr.Between{X: at, Lo: expr.Param{}, Hi: expr.Param{Index: 1}})
 	for _, zones := range []bool{false, true} {

@@ -374,22 +374,16 @@ func TestZonesOfARisingColumn(t *testing.T) {
 	if err == nil {
 		err = local.Engine(db).Compact(ctx)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	sel := from(tab, expr.And{Terms: []expr.Expr{eq(col(tab, "src"), "a"),
 		expr.Cmp{Op: expr.Gt, L: col(tab, "at"), R: expr.Param{}}}})
 	rows, err := db.Query(ctx, sel, zoneTime(n-7))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if got := texts(t, rows); len(got) != 3 {
 		t.Fatalf("%d rows, want 3: %q", len(got), got)
 	}
 	e, err := rows.ExplainAnalyze()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Log(e)
 	zones, _ := e.Attr("zones")
 	if !strings.Contains(zones, "at >= ") {
@@ -422,9 +416,7 @@ func TestZonesOfOldBlocks(t *testing.T) {
 		if err == nil {
 			err = local.Engine(db).Flush(ctx)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 	}
 	skipped := func(want bool) {
 		t.Helper()
@@ -434,9 +426,7 @@ func TestZonesOfOldBlocks(t *testing.T) {
 			t.Fatal("there are rows below 0, or", err)
 		}
 		e, err := rows.ExplainAnalyze()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		b := e.Actual.Blocks
 		if b.Skipped > 0 != want {
 			t.Errorf("%d blocks were read, %d skipped\n%s", b.Read, b.Skipped, e)
@@ -444,9 +434,7 @@ func TestZonesOfOldBlocks(t *testing.T) {
 	}
 	set := func(columns []string) {
 		t.Helper()
-		if err := db.SetZones(ctx, "t", columns); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, db.SetZones(ctx, "t", columns))
 	}
 	write(0)
 	skipped(false)
@@ -472,16 +460,12 @@ func extremesOfARisingColumn(t *testing.T, db *table.DB, tab *table.Table, n int
 		sel := from(tab, nil)
 		sel.Aggregates = []plan.Aggregate{{Func: f, Arg: col(tab, "at")}}
 		rows, err := db.Query(ctx, sel)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if got := fmt.Sprint(texts(t, rows)); got != fmt.Sprint([]string{zoneTime(want).String()}) {
 			t.Errorf("%v is %s, want %v", f, got, zoneTime(want))
 		}
 		e, err := rows.ExplainAnalyze()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		t.Log(e)
 		for len(e.Children) > 0 {
 			e = e.Children[0]

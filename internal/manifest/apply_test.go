@@ -105,9 +105,7 @@ func parseFile(t *testing.T, stripe base.StripeID, s string) *base.FileMeta {
 func number(t *testing.T, s string) uint64 {
 	t.Helper()
 	v, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return v
 }
 

@@ -36,9 +36,7 @@ func wantDamageOrState(t *testing.T, content []byte, part bool) {
 	case part:
 		t.Fatal("a part of a payload was taken for the whole")
 	default:
-		if err := l.state.check(); err != nil {
-			t.Fatalf("replay leads to a bad state: %v", err)
-		}
+		ok(t, l.state.check())
 	}
 	if err := Describe(io.Discard, Name(fuzzID.num), content, nil); err != nil {
 		wantCorrupt(t, err)
@@ -196,9 +194,7 @@ func TestTornEditOfLongKeys(t *testing.T) {
 		b = append(append(b, lengths...), make([]byte, 200)...)
 	}
 	l, err := replay(Name(fuzzID.num), b, fuzzID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if l.end != end || l.torn == 0 {
 		t.Errorf("the records end at %d with %d torn bytes, want %d", l.end, l.torn, end)
 	}

@@ -188,9 +188,7 @@ func program(t *testing.T, r *recorder, note func(acked, tried base.SeqNum)) {
 	})
 	note(0, 0)
 	l, err := makeAndCreate(f, dir, initState())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	acked := base.SeqNum(0)
 	for i := 1; i <= 9; i++ {
 		note(acked, base.SeqNum(10*i))
@@ -293,13 +291,9 @@ func recoverAndUse(t *testing.T, name string, r *recorder, mayBeMissing bool,
 		t.Fatalf("%s: after another commit: %v", name, err)
 	}
 	names, err := r.List(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for _, o := range manifest.Orphans(check, l.Manifest(), names) {
-		if err := r.Remove(filepath.Join(dir, o)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, r.Remove(filepath.Join(dir, o)))
 	}
 	return s.LastSeq, !exists
 }

@@ -134,9 +134,7 @@ func TestLargestNumbers(t *testing.T) {
 	}
 	b := appendEdit(nil, e, false)
 	got, err := decodeEdit("M", identity{}, record{payload: b})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if f := *got.Stripes[0].Add[0].Files[0]; fmt.Sprint(f) !=
 		fmt.Sprint(*e.Stripes[0].Add[0].Files[0]) {
 		t.Errorf("the file comes back as %+v", f)
@@ -404,11 +402,6 @@ func TestDescribeDamage(t *testing.T) {
 	if err := Describe(io.Discard, "M", b, nil); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	if err := Describe(io.Discard, "M", b[:headerBytes-1], nil); !errors.Is(err,
-		corrupt.ErrCorrupt) {
-		t.Errorf("without a header: %v", err)
-	}
-	if err := DescribeCurrent(io.Discard, b); !errors.Is(err, corrupt.ErrCorrupt) {
-		t.Errorf("a manifest for CURRENT: %v", err)
-	}
+	wantIs(t, Describe(io.Discard, "M", b[:headerBytes-1], nil), corrupt.ErrCorrupt)
+	wantIs(t, DescribeCurrent(io.Discard, b), corrupt.ErrCorrupt)
 }

@@ -101,9 +101,7 @@ func TestExistingDatabase(t *testing.T) {
 func TestMissingManifest(t *testing.T) {
 	mem := vfs.NewMem()
 	create(t, mem, 1)
-	if err := mem.Remove(manifestPath(1)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, mem.Remove(manifestPath(1)))
 	if _, _, err := manifest.Load(mem, dir); !errors.Is(err, corrupt.ErrCorrupt) {
 		t.Errorf("got %v", err)
 	}
@@ -116,9 +114,7 @@ func TestOrphans(t *testing.T) {
 	mem := vfs.NewMem()
 	create(t, mem, 4)
 	s, info, err := manifest.Load(mem, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	names := []string{
 		"000-3.sst", "001-1.sst", "001-4.sst", "002-2.sst", // in use
 		"CURRENT", "LOCK", "MANIFEST-000001", "000001.log", "notes.txt", "1-1.sst", "lost+found",
@@ -150,9 +146,7 @@ func TestMakeDirAfterAKill(t *testing.T) {
 		if n < stop {
 			break
 		}
-		if err := manifest.MakeDir(c, "a/b/c"); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, manifest.MakeDir(c, "a/b/c"))
 		disk := c.PowerCut(rand.New(rand.NewPCG(1, 1)), 0)
 		if _, err := disk.Stat("a/b/c"); err != nil {
 			t.Fatalf("after operation %d (%v) and another MakeDir: %v", stop, first, err)

@@ -88,9 +88,7 @@ func runFailing(t *testing.T, name string, p *vfstest.FailPlan) {
 func TestDiskFull(t *testing.T) {
 	mem := vfs.NewMem()
 	l, err := makeAndCreate(mem, dir, initState())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer l.Close()
 	mustCommit(t, l, flush(1))
 	mem.SetCapacity(mem.UsedBytes() + 20)
@@ -127,9 +125,7 @@ func TestFailedWriteThatReachedTheFile(t *testing.T) {
 			}
 			return nil
 		}), dir, initState())
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		broken = true
 		_, err = l.Commit(flush(1))
 		s, _, lerr := manifest.Load(mem, dir)
@@ -145,9 +141,7 @@ func TestFailedWriteThatReachedTheFile(t *testing.T) {
 		if err != nil || s.LastSeq != 20 || len(s.Stripes[1].Runs) != 0 {
 			t.Errorf("after the next commit: %v, %v", s, err)
 		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, l.Close())
 	}
 }
 
@@ -162,7 +156,5 @@ func TestOpenOnFullDisk(t *testing.T) {
 	if err != nil || s.LastSeq != 20 {
 		t.Fatalf("open: %v", err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, l.Close())
 }

@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"testing"
 
@@ -37,9 +36,7 @@ func seedEdit() *Edit {
 
 func wantCorrupt(t *testing.T, err error) {
 	t.Helper()
-	if !errors.Is(err, corrupt.ErrCorrupt) {
-		t.Fatalf("not a corruption error: %v", err)
-	}
+	wantIs(t, err, corrupt.ErrCorrupt)
 }
 
 func FuzzCurrent(f *testing.F) {
@@ -89,9 +86,7 @@ func FuzzEdit(f *testing.F) {
 			t.Fatalf("%x decodes, but encodes to %x", b, again)
 		}
 		if s, err := Apply(seedState(), e); err == nil {
-			if err := s.check(); err != nil {
-				t.Fatalf("edit leads to a bad state: %v", err)
-			}
+			ok(t, s.check())
 		}
 	})
 }
@@ -122,9 +117,7 @@ func FuzzManifest(f *testing.F) {
 			wantCorrupt(t, err)
 			return
 		}
-		if err := l.state.check(); err != nil {
-			t.Fatalf("replay leads to a bad state: %v", err)
-		}
+		ok(t, l.state.check())
 		if l.torn == 0 && derr != nil {
 			t.Fatalf("replayed to the end, but not described: %v", derr)
 		}

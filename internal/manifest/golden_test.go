@@ -29,9 +29,7 @@ func exampleDatabase(t *testing.T) *vfs.MemFS {
 		init.DBID[i] = byte(0xa0 + i)
 	}
 	l, err := makeAndCreate(mem, dir, init)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	f := &base.FileMeta{
 		Num: 1, Stripe: 154, SizeBytes: 300, Smallest: []byte("user#1\x00\x00"),
 		Largest: []byte("user#1\x00\x00"), MinSeq: 5, MaxSeq: 5, Entries: 1, RawBytes: 20,
@@ -42,9 +40,7 @@ func exampleDatabase(t *testing.T) *vfs.MemFS {
 			Stripe: 154, FlushedSeq: 5, Add: []*manifest.Run{{ID: 1, Files: []*base.FileMeta{f}}},
 		}},
 	})
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, l.Close())
 	return mem
 }
 
@@ -59,30 +55,22 @@ func TestGolden(t *testing.T) {
 		path := filepath.Join("testdata", "golden", "v1", name)
 		want, err := os.ReadFile(path)
 		if os.IsNotExist(err) && *golden {
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, os.MkdirAll(filepath.Dir(path), 0o755))
 			want, err = got, os.WriteFile(path, got, 0o644)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if !bytes.Equal(got, want) {
 			t.Errorf("%s: got\n%swant\n%s", name, hex.Dump(got), hex.Dump(want))
 		}
 		write(t, old, filepath.Join(dir, name), want)
 		text, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", page))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if !strings.Contains(strings.ReplaceAll(string(text), "\r\n", "\n"), testutil.Dump(want)) {
 			t.Errorf("docs/format/%s does not show\n%s", page, testutil.Dump(want))
 		}
 	}
 	s, _, err := manifest.Load(old, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	want := "next-file=2 next-run=2 log-start=0 last-seq=5\n" +
 		"154 flushed=5 1:1[user#1\x00\x00,user#1\x00\x00]\n"
 	if got := renderState(s); got != want || s.HashSeed != 0x1122334455667788 {
@@ -93,13 +81,9 @@ func TestGolden(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	mem := exampleDatabase(t)
 	var b strings.Builder
-	if err := manifest.DescribeCurrent(&b, read(t, mem, currentPath)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, manifest.DescribeCurrent(&b, read(t, mem, currentPath)))
 	content := read(t, mem, manifestPath(1))
-	if err := manifest.Describe(&b, "MANIFEST-000001", content, nil); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, manifest.Describe(&b, "MANIFEST-000001", content, nil))
 	want := `format 1, database a0a1a2a3a4a5a6a7a8a9aaabacadaeaf, manifest MANIFEST-000001
        0  format 1, database a0a1a2a3a4a5a6a7a8a9aaabacadaeaf, manifest 1
       40  record 0: snapshot, settings of 2 bytes, next file 1, next run 1
@@ -120,9 +104,7 @@ func everything(t *testing.T) (current, edits, snapshot []byte) {
 	t.Helper()
 	mem := vfs.NewMem()
 	l, err := makeAndCreate(mem, dir, initState())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	mustCommit(t, l, flush(1))
 	mustCommit(t, l, &manifest.Edit{Settings: []byte("other"), LogSeq: 7})
 	plain := *flush(4)
@@ -130,15 +112,9 @@ func everything(t *testing.T) (current, edits, snapshot []byte) {
 	f := plain.Stripes[0].Add[0].Files[0]
 	f.Tombstones, f.RangeTombstones, f.TTLEntries = 1, 0, 1
 	mustCommit(t, l, &plain)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := mem.MkdirAll("copy"); err != nil {
-		t.Fatal(err)
-	}
-	if err := manifest.WriteSnapshot(mem, "copy", l.State()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, l.Close())
+	ok(t, mem.MkdirAll("copy"))
+	ok(t, manifest.WriteSnapshot(mem, "copy", l.State()))
 	return read(t, mem, currentPath), read(t, mem, manifestPath(1)),
 		read(t, mem, filepath.Join("copy", manifest.Name(1)))
 }
@@ -149,10 +125,8 @@ func TestDescribeEverything(t *testing.T) {
 	current, edits, snapshot := everything(t)
 	settings := func(b []byte) string { return strings.ToUpper(string(b)) }
 	var b strings.Builder
-	if err := errors.Join(manifest.Describe(&b, "M", edits, settings),
-		manifest.Describe(&b, "M", snapshot, func([]byte) string { return "" })); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, errors.Join(manifest.Describe(&b, "M", edits, settings),
+		manifest.Describe(&b, "M", snapshot, func([]byte) string { return "" })))
 	want := `       0  format 1, database db0102030405060708090a0b0c0d0e0f, manifest 1
       40  record 0: snapshot, settings of 8 bytes (SETTINGS), next file 1, next run 1
       80  record 1: edit, next file 2, next run 2, log start 1, last seq 10

@@ -7,8 +7,11 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
+
+var ok, wantIs = testutil.OK, testutil.WantIs
 
 // A manifest is never longer than its readers accept. The commit that would make it so is
 // refused, changes nothing and is no failure: later ones that fit are done, and one that
@@ -17,13 +20,9 @@ func TestManifestKeepsToItsLimit(t *testing.T) {
 	defer func(n int64) { maxManifestBytes = n }(maxManifestBytes)
 	maxManifestBytes = 64 << 10
 	fsys := vfs.NewMem()
-	if err := fsys.MkdirAll("db"); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, fsys.MkdirAll("db"))
 	l, err := Create(fsys, "db", seedState())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	id := uint64(100)
 	add := func(keyBytes int) error {
 		id++
@@ -70,9 +69,7 @@ func TestManifestKeepsToItsLimit(t *testing.T) {
 		t.Fatalf("after %d refusals a state that fits is refused: %v", refused, err)
 	}
 	check("after everything was removed")
-	if err := add(1000); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, add(1000))
 	check("at the end")
 }
 
@@ -89,9 +86,7 @@ func TestManifestOfExactlyTheLimit(t *testing.T) {
 	// write makes a database with a number of edits and returns the length of its manifest.
 	write := func(edits int) (int64, vfs.FS, error) {
 		fsys := vfs.NewMem()
-		if err := fsys.MkdirAll("db"); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, fsys.MkdirAll("db"))
 		l, err := Create(fsys, "db", seedState())
 		for range edits {
 			if err == nil {
@@ -107,9 +102,7 @@ func TestManifestOfExactlyTheLimit(t *testing.T) {
 	for edits := range 2 {
 		maxManifestBytes = 1 << 20
 		size, _, err := write(edits)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		maxManifestBytes = size
 		_, fsys, err := write(edits)
 		if err != nil {
@@ -135,15 +128,11 @@ func TestRewriteAtHalfOfTheLimit(t *testing.T) {
 	maxManifestBytes = 64 << 10
 	for over := range int64(2) {
 		fsys := vfs.NewMem()
-		if err := fsys.MkdirAll("db"); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, fsys.MkdirAll("db"))
 		s := seedState()
 		s.Settings = make([]byte, 10_000)
 		l, err := Create(fsys, "db", s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		first := make([]byte, 1000)
 		_, err = l.Commit(&Edit{Settings: first})
 		rest := maxManifestBytes/2 + over - l.end
@@ -156,8 +145,6 @@ func TestRewriteAtHalfOfTheLimit(t *testing.T) {
 		if _, err := l.Commit(&Edit{}); err != nil || int64(l.Manifest()) != 1+over {
 			t.Errorf("%d bytes above the half: manifest %d, %v", over, l.Manifest(), err)
 		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, l.Close())
 	}
 }

@@ -12,9 +12,12 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
+
+var ok = testutil.OK
 
 const dir = "db"
 
@@ -44,9 +47,7 @@ func flush(i int) *manifest.Edit {
 func mustCommit(t *testing.T, l *manifest.Log, e *manifest.Edit) *manifest.State {
 	t.Helper()
 	s, err := l.Commit(e)
-	if err != nil {
-		t.Fatalf("commit: %v", err)
-	}
+	ok(t, err)
 	return s
 }
 
@@ -54,28 +55,20 @@ func mustCommit(t *testing.T, l *manifest.Log, e *manifest.Edit) *manifest.State
 func create(t *testing.T, fsys vfs.FS, n int) {
 	t.Helper()
 	l, err := makeAndCreate(fsys, dir, initState())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for i := 1; i <= n; i++ {
 		mustCommit(t, l, flush(i))
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, l.Close())
 }
 
 func read(t *testing.T, fsys vfs.FS, path string) []byte {
 	t.Helper()
 	f, err := fsys.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer f.Close()
 	size, err := f.Size()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	b := make([]byte, size)
 	if _, err := f.ReadAt(b, 0); err != nil && size > 0 {
 		t.Fatal(err)
@@ -85,19 +78,13 @@ func read(t *testing.T, fsys vfs.FS, path string) []byte {
 
 func write(t *testing.T, fsys vfs.FS, path string, b []byte) {
 	t.Helper()
-	if err := fsys.MkdirAll(filepath.Dir(path)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, fsys.MkdirAll(filepath.Dir(path)))
 	f, err := fsys.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if _, err := f.Write(b); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, f.Close())
 }
 
 func manifestPath(num uint64) string { return filepath.Join(dir, manifest.Name(num)) }
@@ -108,20 +95,14 @@ func TestReopen(t *testing.T) {
 	mem := vfs.NewMem()
 	create(t, mem, 7)
 	l, s, err := manifest.Open(mem, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if s.DBID != testDBID || s.HashSeed != 0x5eed || string(s.Settings) != "settings" {
 		t.Errorf("identity, seed or settings changed: %x %x %q", s.DBID, s.HashSeed, s.Settings)
 	}
 	want := mustCommit(t, l, flush(8))
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, l.Close())
 	got, info, err := manifest.Load(mem, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if renderState(got) != renderState(want) {
 		t.Errorf("got\n%swant\n%s", renderState(got), renderState(want))
 	}
@@ -142,9 +123,7 @@ func TestCountersNeverGoBack(t *testing.T) {
 	mem := vfs.NewMem()
 	create(t, mem, 3)
 	l, s, err := manifest.Open(mem, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer l.Close()
 	s = mustCommit(t, l, &manifest.Edit{LogSeq: s.LastSeq})
 	same := manifest.Edit{
@@ -199,13 +178,9 @@ func TestCloseSyncsTheSeal(t *testing.T) {
 
 func TestCommitAfterClose(t *testing.T) {
 	l, err := makeAndCreate(vfs.NewMem(), dir, initState())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for range 2 {
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, l.Close())
 	}
 	if _, err := l.Commit(flush(1)); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("commit after close: %v", err)
@@ -215,9 +190,7 @@ func TestCommitAfterClose(t *testing.T) {
 func TestCommitRefusesEditThatDoesNotFit(t *testing.T) {
 	mem := vfs.NewMem()
 	l, err := makeAndCreate(mem, dir, initState())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer l.Close()
 	before := len(read(t, mem, manifestPath(1)))
 	bad := &manifest.Edit{Stripes: []manifest.StripeEdit{{Remove: []uint64{4}}}}
@@ -266,9 +239,7 @@ func TestTornTailIsCut(t *testing.T) {
 		t.Fatalf("load: %+v, %v", info, err)
 	}
 	l, s, err := manifest.Open(mem, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if s.LastSeq != 20 {
 		t.Fatalf("last seq %d, want 20", s.LastSeq)
 	}
@@ -276,9 +247,7 @@ func TestTornTailIsCut(t *testing.T) {
 		t.Fatalf("after open: %+v, %v", info, err)
 	}
 	mustCommit(t, l, flush(4))
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, l.Close())
 	s, info, err := manifest.Load(mem, dir)
 	if err != nil || s.LastSeq != 40 || info.TornBytes != 0 {
 		t.Errorf("last seq %d, info %+v, %v", s.LastSeq, info, err)
@@ -333,9 +302,7 @@ func offsets(t *testing.T, n int) (at []int64) {
 		mem := vfs.NewMem()
 		create(t, mem, i)
 		_, info, err := manifest.Load(mem, dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		at = append(at, info.SizeBytes)
 	}
 	return at
@@ -351,9 +318,7 @@ func TestMisplacedRecords(t *testing.T) {
 	whole := read(t, mem, manifestPath(1))
 	foreign := read(t, other, manifestPath(2))
 	_, info, err := manifest.Load(other, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	foreign = foreign[info.SizeBytes-(at[4]-at[3]) : info.SizeBytes]
 	rec := func(i int) []byte { return whole[at[i]:at[i+1]] }
 	head, seal := whole[:at[1]], whole[at[4]:]
@@ -400,9 +365,7 @@ func moveOn(t *testing.T, mem *vfs.MemFS) {
 		}
 		return nil
 	}), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer l.Close()
 	if _, err := l.Commit(flush(1)); err == nil {
 		t.Fatal("no error from a failed write")
@@ -430,9 +393,7 @@ func TestReplayedManifest(t *testing.T) {
 func TestRewrittenWhenLong(t *testing.T) {
 	mem := vfs.NewMem()
 	l, err := makeAndCreate(mem, dir, initState())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	big := func(i int) *manifest.Edit {
 		e := flush(i)
 		e.Stripes[0].Add[0].Files[0].Largest = []byte("z" + strings.Repeat("z", 40<<10))
@@ -448,9 +409,7 @@ func TestRewrittenWhenLong(t *testing.T) {
 		t.Error("a manifest of 2.4 MB for 3 files was not rewritten")
 	}
 	want := renderState(l.State())
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, l.Close())
 	names, err := mem.List(dir)
 	if err != nil || len(names) != 2 {
 		t.Errorf("directory holds %v, %v", names, err)
@@ -468,15 +427,9 @@ func TestWriteSnapshot(t *testing.T) {
 	mem := vfs.NewMem()
 	create(t, mem, 5)
 	s, _, err := manifest.Load(mem, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := mem.MkdirAll("copy"); err != nil {
-		t.Fatal(err)
-	}
-	if err := manifest.WriteSnapshot(mem, "copy", s); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, mem.MkdirAll("copy"))
+	ok(t, manifest.WriteSnapshot(mem, "copy", s))
 	c, _, err := manifest.Load(mem, "copy")
 	if err != nil || renderState(c) != renderState(s) || c.DBID != s.DBID {
 		t.Errorf("checkpoint differs (%v)", err)
@@ -488,9 +441,7 @@ func TestWriteSnapshot(t *testing.T) {
 
 func BenchmarkCommit(b *testing.B) {
 	l, err := makeAndCreate(vfs.NewMem(), dir, initState())
-	if err != nil {
-		b.Fatal(err)
-	}
+	ok(b, err)
 	i := 0
 	b.ReportAllocs()
 	for b.Loop() {

@@ -31,9 +31,7 @@ func TestMakeDirSteps(t *testing.T) {
 			for at := int64(0); ; at++ {
 				mem := vfs.NewMem()
 				if c.exists != "" {
-					if err := mem.MkdirAll(c.exists); err != nil {
-						t.Fatal(err)
-					}
+					ok(t, mem.MkdirAll(c.exists))
 				}
 				var ops []string
 				p := &vfstest.FailPlan{At: at, Err: cause}

@@ -25,14 +25,10 @@ func TestRewriteLimit(t *testing.T) {
 			init := initState()
 			init.Settings = make([]byte, settings)
 			l, err := makeAndCreate(mem, dir, init)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			size := func() int64 {
 				_, info, err := manifest.Load(mem, dir)
-				if err != nil {
-					t.Fatal(err)
-				}
+				ok(t, err)
 				return info.SizeBytes
 			}
 			limit := max(minBytes, factor*(size()-40))
@@ -43,9 +39,7 @@ func TestRewriteLimit(t *testing.T) {
 				t.Fatalf("%d bytes, want %d", got, limit+over)
 			}
 			if settings == 5000 {
-				if err := l.Close(); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, l.Close())
 				if l, _, err = manifest.Open(mem, dir); err != nil {
 					t.Fatal(err)
 				}
@@ -54,9 +48,7 @@ func TestRewriteLimit(t *testing.T) {
 			if got := int64(l.Manifest()); got != 1+over {
 				t.Errorf("a commit at %d bytes, limit %d: manifest %d", limit+over, limit, got)
 			}
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, l.Close())
 		}
 	}
 }
@@ -65,17 +57,13 @@ func TestRewriteLimit(t *testing.T) {
 func TestRewriteAfterRewrite(t *testing.T) {
 	mem := vfs.NewMem()
 	l, err := makeAndCreate(mem, dir, initState())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer l.Close()
 	var got []string
 	for range 12 {
 		mustCommit(t, l, &manifest.Edit{Settings: make([]byte, 3000)})
 		_, info, err := manifest.Load(mem, dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		got = append(got, fmt.Sprintf("%d:%d", info.Manifest, info.SizeBytes))
 	}
 	want := "1:3106 1:6132 1:9158 2:3073 2:6099 2:9125 2:12151 3:3073 3:6099 3:9125 3:12151 4:3073"
@@ -89,9 +77,7 @@ func TestSettings(t *testing.T) {
 	mem := vfs.NewMem()
 	init := initState()
 	l, err := makeAndCreate(mem, dir, init)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	init.Settings[0] = 'X'
 	for _, c := range []struct {
 		edit *manifest.Edit
@@ -109,9 +95,7 @@ func TestSettings(t *testing.T) {
 				s.Settings, found.Settings, c.want, err)
 		}
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, l.Close())
 }
 
 // sizedFS reports other sizes, and other numbers of names, than files have.
@@ -205,9 +189,7 @@ func TestCommitIntoARemovedManifest(t *testing.T) {
 		create(t, mem, 1)
 		fsys := &sizedFS{FS: mem}
 		l, _, err := manifest.Open(fsys, dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		fsys.links = func() (int, error) { return c.links, c.err }
 		if _, err := l.Commit(flush(2)); !errors.Is(err, c.want) ||
 			!errors.Is(err, manifest.ErrUncertain) || !errors.Is(l.Err(), c.want) {
@@ -247,9 +229,7 @@ func TestLoadDuringAMove(t *testing.T) {
 func TestMissingManifestIsNamed(t *testing.T) {
 	mem := vfs.NewMem()
 	create(t, mem, 1)
-	if err := mem.Remove(manifestPath(1)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, mem.Remove(manifestPath(1)))
 	want := "corrupt manifest number in CURRENT at offset 28: want that of an existing file, " +
 		"got MANIFEST-000001"
 	if _, _, err := manifest.Load(mem, dir); err == nil || err.Error() != want {
@@ -262,9 +242,7 @@ func TestFilesStops(t *testing.T) {
 	mem := vfs.NewMem()
 	create(t, mem, 4)
 	s, _, err := manifest.Load(mem, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var all []base.FileNum
 	for f := range s.Files() {
 		all = append(all, f.Num)
@@ -374,17 +352,13 @@ func TestFirstState(t *testing.T) {
 		s := initState()
 		s.NextFile, s.NextRun = base.FileNum(next), next
 		l, err := makeAndCreate(mem, dir, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		want := max(next, 1)
 		if got := l.State(); uint64(got.NextFile) != want || got.NextRun != want ||
 			uint64(s.NextFile) != next || l.Manifest() != 1 {
 			t.Errorf("next file %d and run %d, want %d", got.NextFile, got.NextRun, want)
 		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, l.Close())
 	}
 	mem = vfs.NewMem()
 	create(t, mem, 0)

@@ -33,9 +33,7 @@ func salvaged(t *testing.T, mem *vfs.MemFS, hint [16]byte, last base.SeqNum, dam
 ) manifest.Salvaged {
 	t.Helper()
 	s, err := manifest.Salvage(mem, dir, hint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if n := mem.OpenFiles(); n != 0 {
 		t.Fatalf("%d files are open", n)
 	}
@@ -88,9 +86,7 @@ func TestSalvageWithoutCurrent(t *testing.T) {
 		if !strings.Contains(s.Damage[0].Error(), manifest.CurrentName) {
 			t.Errorf("damage %v", s.Damage)
 		}
-		if err := mem.Remove(currentPath); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, mem.Remove(currentPath))
 		salvaged(t, mem, [16]byte{}, 30, 1)
 	}
 }
@@ -113,9 +109,7 @@ func TestSalvageOfADamagedHeader(t *testing.T) {
 			t.Fatalf("byte %d: %q of database %x", at, s.Name, s.State.DBID)
 		}
 		salvaged(t, mem, [16]byte{9}, 30, 1)
-		if err := mem.Remove(currentPath); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, mem.Remove(currentPath))
 		salvaged(t, mem, testDBID, 30, 2)
 		salvaged(t, mem, [16]byte{9}, 0, 2)
 		salvaged(t, mem, [16]byte{}, 0, 2)
@@ -139,18 +133,12 @@ func TestSalvageTakesTheNewestState(t *testing.T) {
 	create(t, mem, 3)
 	second := vfs.NewMem()
 	l, err := makeAndCreate(second, dir, initState())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	mustCommit(t, l, flush(1))
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, l.Close())
 	write(t, mem, manifestPath(2), read(t, second, manifestPath(1)))
 	write(t, mem, manifestPath(3), []byte("no manifest"))
-	if err := mem.Remove(currentPath); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, mem.Remove(currentPath))
 	s, err := manifest.Salvage(mem, dir, [16]byte{})
 	if err != nil || s.State == nil || s.State.LastSeq != 30 || s.Name != manifest.Name(1) {
 		t.Fatalf("got %+v, %v", s, err)
@@ -328,9 +316,7 @@ func damaged(t *testing.T, of string) *vfs.MemFS {
 	default:
 		t.Fatalf("unknown damage %s", of)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return mem
 }
 

@@ -96,9 +96,7 @@ func (s *steps) prepare(t *testing.T, after string) {
 	if err == nil && after != "nothing" {
 		s.log, err = manifest.Create(s.fs(), dir, initState())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	switch after {
 	case "nothing", "created":
 		return
@@ -118,9 +116,7 @@ func (s *steps) prepare(t *testing.T, after string) {
 		write(t, s.mem, manifestPath(1), append(b, "bytes"...))
 	}
 	if after == "linked" || after == "copied" {
-		if err := s.mem.Link(manifestPath(1), "copy"); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, s.mem.Link(manifestPath(1), "copy"))
 	}
 }
 
@@ -136,9 +132,7 @@ func (s *steps) call(t *testing.T, call string) (err error) {
 		err = manifest.WriteSnapshot(s.fs(), dir, initState())
 	case "open": // as another process; the first one is gone
 		s.running = false
-		if err := s.log.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, s.log.Close())
 		s.running = true
 		s.log, _, err = manifest.Open(s.fs(), dir)
 	case "commit":
@@ -165,9 +159,7 @@ func (s *steps) outcome(t *testing.T) string {
 		}
 		names, err := s.mem.List(dir)
 		fmt.Fprintf(&b, " %v", names)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 	}
 	b.WriteString(" ")
 	found()

@@ -10,6 +10,8 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
+var ok = testutil.OK
+
 // TestMutantsOfAModule draws from a module whose tests see one function and not the other,
 // is interrupted after some mutants, and goes on.
 func TestMutantsOfAModule(t *testing.T) {
@@ -22,22 +24,14 @@ func TestMutantsOfAModule(t *testing.T) {
 		"p/p_test.go": "package p\n\nimport \"testing\"\n\n" +
 			"func TestSeen(t *testing.T) {\n\tif !Seen(4) || Seen(5) {\n\t\tt.Fail()\n\t}\n}\n",
 	} {
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		ok(t, os.WriteFile(name, []byte(content), 0o644))
 	}
 	for _, n := range []int{2, 10} {
-		if err := run(context.Background(), 1, n, "out.jsonl", []string{"./p"}); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, run(context.Background(), 1, n, "out.jsonl", []string{"./p"}))
 	}
 	b, err := os.ReadFile("out.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 	if len(lines) != 4 {
 		t.Fatalf("%d verdicts of 4 mutants:\n%s", len(lines), b)

@@ -34,9 +34,7 @@ func read(f *File, n int) (got int, err error) {
 // `internal/mutants`.
 func TestOperators(t *testing.T) {
 	ms, err := mutantsIn([]byte(source))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var got []string
 	for _, m := range ms {
 		got = append(got, m.Op+" "+source[m.from:m.to]+" -> "+m.text)

@@ -14,7 +14,10 @@ import (
 	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
+
+var ok = testutil.OK
 
 const hostile = `<script>alert(1)</script>"'`
 
@@ -22,20 +25,14 @@ const hostile = `<script>alert(1)</script>"'`
 func hostileDB(t *testing.T) *engine.DB {
 	t.Helper()
 	d, err := engine.Open(filepath.Join(t.TempDir(), "a&b.db"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { d.Close() })
 	for i := range 100 {
 		key := engine.Key{PK: []byte(hostile), SK: fmt.Appendf(nil, "%d", i)}
-		if err := d.Put(key, []byte("v"), engine.Process); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, d.Put(key, []byte("v"), engine.Process))
 	}
 	tables, err := local.Open(context.Background(), d, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer tables.Close()
 	for _, text := range []string{
 		`CREATE TABLE "<b>towns" (country TEXT, name TEXT, PRIMARY KEY (country, name))`,
@@ -46,9 +43,7 @@ func hostileDB(t *testing.T) *engine.DB {
 			t.Fatal(text, err)
 		}
 	}
-	if err := d.Flush(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, d.Flush(context.Background()))
 	return d
 }
 
@@ -58,9 +53,7 @@ func TestReport(t *testing.T) {
 	d := hostileDB(t)
 	r, err := Collect(context.Background(), Source{DB: d, Name: filepath.Base(d.Dir()),
 		MaxExact: 1000, Probe: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	text := render(t, r)
 	for _, want := range []string{
 		"&lt;script&gt;alert(1)&lt;/script&gt;", "table &lt;b&gt;towns", ">I&amp;T</th>",
@@ -90,9 +83,7 @@ func TestReport(t *testing.T) {
 func render(t *testing.T, r *Data) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := r.WriteReport(&out); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, r.WriteReport(&out))
 	return out.String()
 }
 

@@ -67,9 +67,7 @@ func TestCosts(t *testing.T) {
 	}
 	w := newWorld(t, rows, false)
 	w.load(1, 0, rows)
-	if err := local.Engine(w.db).Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, local.Engine(w.db).Flush(t.Context()))
 	w.analyze()
 	for _, d := range []string{"CREATE TABLE tiny (id INT PRIMARY KEY, name TEXT)",
 		"INSERT INTO tiny VALUES (1, 'a'), (2, 'b'), (3, 'c')", "ANALYZE tiny"} {
@@ -87,9 +85,7 @@ func TestCosts(t *testing.T) {
 		text := fill.Replace(q.text)
 		e := w.explain("EXPLAIN ", text, nil)
 		stmt, err := w.session.Prepare(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		least := time.Hour
 		for begin := time.Now(); least == time.Hour || time.Since(begin) < time.Second/2; {
 			least = min(least, w.cpuTime(stmt))
@@ -125,8 +121,6 @@ func (w *world) cpuTime(stmt *sql.Stmt) time.Duration {
 func processTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

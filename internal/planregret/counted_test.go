@@ -271,9 +271,7 @@ func TestPlansOfSubqueriesThatHaveRun(t *testing.T) {
 	count := func(text string, args ...any) (n string) {
 		t.Helper()
 		rows, err := w.session.Query(t.Context(), text, args...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for row, err := range rows.All() {
 			if err != nil {
 				t.Fatalf("%s: %v", text, err)

@@ -54,9 +54,7 @@ type world struct {
 func newWorld(t *testing.T, rows int, automatic bool) *world {
 	t.Helper()
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
@@ -67,9 +65,7 @@ func newWorld(t *testing.T, rows int, automatic bool) *world {
 		o = nil
 	}
 	db, err := local.Open(context.Background(), e, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { db.Close() })
 	w := &world{t: t, db: db, session: sql.Open(db), rows: rows,
 		best: map[string]best{}, seen: map[string]work{}}

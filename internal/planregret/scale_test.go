@@ -12,7 +12,10 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
+
+var ok = testutil.OK
 
 // scaleEnv is the number of rows of a test that takes a disk.
 const scaleEnv = "KSTONE_SCALE"
@@ -29,9 +32,7 @@ func TestScaleZones(t *testing.T) {
 	}
 	db, err := local.OpenDir(t.Context(), t.TempDir(), &local.Options{
 		Engine: &engine.Options{Durability: engine.Process}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer db.Close()
 	s := sql.Open(db)
 	if _, err := s.Exec(t.Context(), `CREATE TABLE events (id INT PRIMARY KEY, at INT, src INT,
@@ -46,9 +47,7 @@ func TestScaleZones(t *testing.T) {
 	if err == nil {
 		err = local.Engine(db).Flush(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Logf("%d rows loaded in %v", rows, time.Since(begin).Round(time.Second))
 	lo, hi := rows/2*10, rows/2*10+rows/100
 	full := shortest(t, s, 3, "SELECT count(*) FROM events WHERE v + 0 = -1")
@@ -90,20 +89,14 @@ func shortest(t *testing.T, s *sql.Session, runs int, text string) time.Duration
 	for range runs {
 		begin := time.Now()
 		rows, err := s.Query(t.Context(), text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for _, err := range rows.All() {
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 		}
 		least = min(least, time.Since(begin))
 	}
 	rows, err := s.Query(t.Context(), "EXPLAIN ANALYZE "+text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Logf("%s\n%s", text, rows.Plan)
 	return least
 }

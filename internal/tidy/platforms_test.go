@@ -14,7 +14,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/kstonedb/kstone/internal/testutil"
 )
+
+var ok = testutil.OK
 
 // TestEveryPlatform checks the types of all packages for each platform of the Makefile,
 // against the standard library as it is there: what the compiler would refuse, in a tenth
@@ -38,9 +42,7 @@ func TestEveryPlatform(t *testing.T) {
 func makePlatforms(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	line := regexp.MustCompile(`(?m)^PLATFORMS = (.*)$`).FindSubmatch(text)
 	if line == nil {
 		t.Fatal("the Makefile has no PLATFORMS")
@@ -75,9 +77,7 @@ func checkTypes(t *testing.T, dir, platform string) []error {
 	done := imports{"unsafe": types.Unsafe}
 	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); { // dependencies come first
 		var p listed
-		if err := d.Decode(&p); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, d.Decode(&p))
 		if p.Error != nil {
 			errs = append(errs, fmt.Errorf("%s: %s", platform, p.Error.Err))
 		}
@@ -150,9 +150,7 @@ func TestEveryPlatformIsChecked(t *testing.T) {
 		"one.go":         "package planted\n\nimport \"syscall\"\n\nvar _ = syscall.Fdatasync\n",
 		"two_windows.go": "package planted\n\nfunc two() int { return \"text\" }\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	for platform, want := range map[string][]string{
 		"linux/amd64":   nil,

@@ -50,9 +50,7 @@ func TestPromises(t *testing.T) {
 	report(t, found)
 	if *update {
 		name := filepath.Join("..", "..", filepath.FromSlash(promisesPage))
-		if err := os.WriteFile(name, []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.WriteFile(name, []byte(page), 0o644))
 		return
 	}
 	if page != string(files[promisesPage]) {

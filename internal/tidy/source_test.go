@@ -116,9 +116,7 @@ func loadTree(t *testing.T) tree {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if len(files.names(".go")) < 10 || files["README.md"] == nil {
 		t.Fatalf("the tree at %s is not this module: %d files", root, len(files))
 	}

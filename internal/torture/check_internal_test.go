@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
+
+var ok = testutil.OK
 
 // A database that has lost all accounts is noticed: if a child has said that they are
 // there, and if steps are there, which came later.
@@ -23,16 +26,10 @@ func TestCheckMissesAccounts(t *testing.T) {
 		return err
 	}
 	db, err := engine.Open(dir, options(1, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	c := &child{db: db, report: &reporter{out: io.Discard}, o: Order{Seed: 1, Workers: 1}}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := try(false, 0); err != nil {
-		t.Fatalf("an empty database: %v", err)
-	}
+	ok(t, db.Close())
+	ok(t, try(false, 0))
 	if err := try(true, 0); err == nil || !strings.Contains(err.Error(), "accounts are gone") {
 		t.Fatalf("no accounts after ready: %v", err)
 	}
@@ -42,16 +39,12 @@ func TestCheckMissesAccounts(t *testing.T) {
 	p := newProgress(0)
 	for s := stepOf(seed, 0, 1); s.kind != stepTransfer; s = stepOf(seed, 0, p.num+1) {
 		expected := p.apply(&s)
-		if err := c.do(t.Context(), &s, &p, expected); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, c.do(t.Context(), &s, &p, expected))
 	}
 	if p.num == 0 {
 		t.Fatal("take another seed: its first step is a transfer")
 	}
-	if err := c.db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, c.db.Close())
 	if err := try(false, p.num); err == nil || !strings.Contains(err.Error(), "accounts are gone") {
 		t.Fatalf("steps without accounts: %v", err)
 	}

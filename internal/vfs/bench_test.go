@@ -24,12 +24,8 @@ func BenchmarkNames(b *testing.B) {
 	}
 	touch := func(b *testing.B, name string) {
 		f, err := fsys.Create(name)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := f.Close(); err != nil {
-			b.Fatal(err)
-		}
+		ok(b, err)
+		ok(b, f.Close())
 	}
 	for i := range benchDirFiles {
 		touch(b, name("file", i))

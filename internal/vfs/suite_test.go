@@ -13,9 +13,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
+
+var ok = testutil.OK
 
 // forEach runs a test over every implementation, in an empty directory.
 func forEach(t *testing.T, fn func(t *testing.T, fsys vfs.FS, dir string)) {
@@ -59,9 +62,7 @@ func openDir(t *testing.T, fsys vfs.FS, dir string) *vfs.Dir {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 }
 
 func wantIs(t *testing.T, err, target error) {
@@ -339,9 +340,7 @@ func TestSharedFile(t *testing.T) {
 		name := filepath.Join(dir, "shared")
 		open := func() vfs.SharedFile {
 			f, err := fsys.OpenShared(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			return f
 		}
 		lock := func(f vfs.SharedFile, off int64, want bool) {
@@ -375,14 +374,10 @@ func TestSharedFile(t *testing.T) {
 		if _, err := b.ReadAt(got, 0); err != nil { // a lock stops no reader
 			t.Fatal(err)
 		}
-		if err := a.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, a.Close())
 		held(b, 0, false)
 		lock(b, 0, true)
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, b.Close())
 	})
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/kstonedb/kstone/keycodec/advise"
 )
 
+var ok = testutil.OK
+
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -112,9 +114,7 @@ func TestAdvise(t *testing.T) {
 		{"the whole key", "order_id", "exact lookup", []string{"order_id = ?"}, advise.Options{}},
 	} {
 		r, err := advise.Advise(orders(2000), parse(c.queries...), c.o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if got := keysOf(r); got != c.keys {
 			t.Errorf("%s: keys %s, want %s", c.why, got, c.keys)
 		}
@@ -294,9 +294,7 @@ func TestMissingAndWarnings(t *testing.T) {
 		s.Add(r)
 	}
 	r, err := advise.Advise(s, parse("note = ?", "at > ?"), advise.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	text := fmt.Sprint(r.Notes, r.Keys)
 	for _, want := range []string{"note is missing in 50", "note has 1 values only",
 		"at only grows", "written 2 times"} {

@@ -20,9 +20,7 @@ func TestOrderIsDelivered(t *testing.T) {
 	queries := []string{"order_date BETWEEN ? AND ?", "user_id = ? AND category = ?", ordered}
 	permute(queries, 0, func(given []string) {
 		r, err := advise.Advise(s, parse(given...), advise.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for i, v := range r.Verdicts {
 			if v.Sorts || v.Kind == advise.Inefficient {
 				t.Errorf("%q: query %d by %s: %s", given, i+1, keysOf(r), v.Why)

@@ -32,9 +32,7 @@ func repeatsOf(t *testing.T, list [][]advise.Value, id []string, query string) a
 		s.Add(r)
 	}
 	r, err := advise.Advise(s, parse(query), advise.Options{ID: id})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	p := advise.NewRepeats(&r)
 	for _, record := range list {
 		p.Add(record)

@@ -14,9 +14,7 @@ import (
 func TestPageExamples(t *testing.T) {
 	const page = "../../docs/format/rowkey.md"
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	_, section, _ := strings.Cut(string(text), "\n## Examples\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	n := 0

@@ -15,6 +15,8 @@ import (
 	"github.com/kstonedb/kstone/keycodec/rowkey"
 )
 
+var ok = testutil.OK
+
 // build joins byte parts to a key.
 func build(parts ...[]byte) ([]byte, error) {
 	b := new(rowkey.Builder)
@@ -48,9 +50,7 @@ func TestGoldenKey(t *testing.T) {
 		t.Fatalf("key %s, error %v, want %s", got, err, want)
 	}
 	k, err := rowkey.Parse(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	s, err0 := k.String(0)
 	v, err1 := k.Int64(1)
 	b, err2 := k.Bytes(2)
@@ -71,17 +71,13 @@ func TestBuildingsInOrder(t *testing.T) {
 	var keys [][]byte
 	for _, n := range []int64{10, 2, 20, 1} {
 		key, err := new(rowkey.Builder).AddString("Building").AddInt64(n).Drain()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		keys = append(keys, key)
 	}
 	slices.SortFunc(keys, bytes.Compare)
 	for i, want := range []int64{1, 2, 10, 20} {
 		k, err := rowkey.Parse(keys[i])
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if got, err := k.Int64(1); got != want || err != nil {
 			t.Errorf("place %d: Building#%d, error %v, want #%d", i, got, err, want)
 		}
@@ -113,9 +109,7 @@ func TestTrailingEmptyParts(t *testing.T) {
 	for _, parts := range [][][]byte{{{'a'}, {}}, {{'a'}, {}, {}}, {{}, {}}, {{}, {'a'}},
 		{{'a'}, {}, {'b'}}} {
 		key, err := build(parts...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if got, err := split(key); err != nil || !slices.EqualFunc(got, parts, bytes.Equal) {
 			t.Errorf("%q came back as %q, error %v", parts, got, err)
 		}
@@ -144,9 +138,7 @@ func TestParseDamage(t *testing.T) {
 	}
 	key, _ := new(rowkey.Builder).AddString("a").AddString("bc").Drain()
 	k, err := rowkey.Parse(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if _, err := k.Int64(1); !errors.Is(err, corrupt.ErrCorrupt) {
 		t.Errorf("text was read as an integer: %v", err)
 	}
@@ -169,13 +161,9 @@ func TestParseDamage(t *testing.T) {
 // A negative integer of another program can be read, though not written.
 func TestReadsNegative(t *testing.T) {
 	key, err := new(rowkey.Builder).AddBytes(bytes.Repeat([]byte{0xff}, 8)).Drain()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	k, err := rowkey.Parse(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if v, err := k.Int64(0); v != -1 || err != nil {
 		t.Errorf("read %d, error %v", v, err)
 	}

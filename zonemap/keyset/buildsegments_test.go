@@ -24,18 +24,14 @@ func TestBuildSegmentsLeavesKeysAlone(t *testing.T) {
 	} {
 		segments := mustBuild(t, &o, sets...)
 		b, err := keyset.NewSegmentBuilder(&o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for i, keys := range sets {
 			if !slices.Equal(keys, before[i]) {
 				t.Fatalf("%+v: set %d was changed", o, i)
 			}
 			b.AddAll(keys)
 			want, err := b.Build()
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			if !bytes.Equal(binaryOf(t, segments[i]), binaryOf(t, want)) {
 				t.Errorf("%+v: segment %d is another one than that of a builder", o, i)
 			}
@@ -46,9 +42,7 @@ func TestBuildSegmentsLeavesKeysAlone(t *testing.T) {
 func binaryOf(t *testing.T, seg *keyset.Segment) []byte {
 	t.Helper()
 	data, err := seg.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return data
 }
 

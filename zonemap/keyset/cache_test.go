@@ -21,9 +21,7 @@ func blocksAt(t *testing.T, n int, cache *keyset.Cache) *keyset.Segment {
 	}
 	data := c.encode()
 	seg, err := keyset.OpenSegmentAt(bytes.NewReader(data), int64(len(data)), cache)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return seg
 }
 
@@ -80,9 +78,7 @@ func TestCacheOfStoredKeys(t *testing.T) {
 	} {
 		cache := keyset.NewCache(c.limit)
 		cold, err := keyset.OpenSegmentAt(bytes.NewReader(data), int64(len(data)), cache)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		set := mustSet(t, &keyset.SetOptions{Exact: true}, cold)
 		var got []string
 		for _, i := range []int{0, 1, 39} {

@@ -225,9 +225,7 @@ func openBytes(t *testing.T, data []byte, cold bool) *keyset.Segment {
 	if cold {
 		seg, err = keyset.OpenSegmentAt(bytes.NewReader(data), int64(len(data)), nil)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return seg
 }
 

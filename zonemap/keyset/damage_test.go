@@ -24,9 +24,7 @@ func TestEveryByteIsChecked(t *testing.T) {
 		{}, {Bits: 16, StoreKeys: true}, {BlockKeys: 20, StoreKeys: true}, {Shards: 4},
 	} {
 		good, err := mustBuild(t, &o, keys)[0].AppendBinary(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for at := range good {
 			bad := bytes.Clone(good)
 			bad[at] ^= 1 << rnd.IntN(8)
@@ -62,26 +60,16 @@ func verifyAt(data []byte) error {
 func TestDamagedPadding(t *testing.T) {
 	keys := randomHashes(rand.New(rand.NewPCG(24, 1)), 50)
 	data, err := mustBuild(t, nil, keys)[0].AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	data[191] = 1 // in front of the table, which begins at 192
 	found := keyset.NewBitmap(len(keys))
 	seg, err := keyset.ParseSegment(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := keyset.NewSet(nil).Append(seg); !errors.Is(err, corrupt.ErrCorrupt) {
-		t.Errorf("append: %v", err)
-	}
+	ok(t, err)
+	wantIs(t, keyset.NewSet(nil).Append(seg), corrupt.ErrCorrupt)
 	cold, err := keyset.OpenSegmentAt(bytes.NewReader(data), int64(len(data)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	err = mustSet(t, nil, cold).ContainsBatch(keys, found)
-	if !errors.Is(err, corrupt.ErrCorrupt) {
-		t.Errorf("question: %v", err)
-	}
+	wantIs(t, err, corrupt.ErrCorrupt)
 }
 
 // TestNegativeOptions: numbers that make no sense are refused; zero means the default.
@@ -115,9 +103,7 @@ func TestNegativeOptions(t *testing.T) {
 func TestCraftedSegmentHeaders(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(25, 1))
 	good, err := mustBuild(t, nil, randomHashes(rnd, 50))[0].AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	reserved := func(at int) bool { return at == 7 || at >= 44 && at < 60 }
 	testutil.EachChange(good[:60], func(b []byte) {
 		if len(b) < 60 {
@@ -162,9 +148,7 @@ func TestCraftedDirectories(t *testing.T) {
 		{keyset.SegmentOptions{BlockKeys: 2}, []uint64{5, 6, 8, 9}, 2}, // ranges
 	} {
 		good, err := mustBuild(t, &c.opts, c.keys)[0].AppendBinary(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		end := header + c.parts*entry
 		testutil.EachChange(good[header:end], func(b []byte) {
 			if len(b) < end-header {
@@ -192,9 +176,7 @@ func TestBlocksInOrder(t *testing.T) {
 	le := binary.LittleEndian
 	keys := randomHashes(rand.New(rand.NewPCG(27, 1)), 60)
 	good, err := mustBuild(t, &keyset.SegmentOptions{BlockKeys: 20}, keys)[0].AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for i := range 3 {
 		lo := header + i*entry
 		hi := lo + 8

@@ -28,9 +28,7 @@ func newObvious(tb testing.TB, sets [][]uint64) obvious {
 	var o obvious
 	for _, keys := range sets {
 		f, err := xorfilter.BuildBinaryFuse[uint8](&b, slices.Clone(keys))
-		if err != nil {
-			tb.Fatal(err)
-		}
+		ok(tb, err)
 		f.Fingerprints = slices.Clone(f.Fingerprints)
 		o = append(o, obviousSegment{slices.Min(keys), slices.Max(keys), f})
 	}

@@ -16,22 +16,16 @@ func TestEmptyKey(t *testing.T) {
 		{StoreKeys: true}, {StoreKeys: true, BlockKeys: 2}, {StoreKeys: true, Shards: 4}, {},
 	} {
 		b, err := keyset.NewSegmentBuilder(&o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for _, k := range []string{"", "abc", "abd", "b", "c"} {
 			b.AddBytes([]byte(k))
 		}
 		seg, err := b.Build()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		set := mustSet(t, &keyset.SetOptions{Exact: o.StoreKeys}, seg)
 		asked := [][]byte{nil, {}, []byte("abc")}
 		found := keyset.NewBitmap(len(asked))
-		if err := set.ContainsBytesBatch(asked, found); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, set.ContainsBytesBatch(asked, found))
 		for i, k := range asked {
 			one, err := set.ContainsBytes(k)
 			if err != nil || !one || !found.Get(i) {
@@ -55,13 +49,9 @@ func TestExactWithoutKeys(t *testing.T) {
 		t.Errorf("the empty key is taken for 0: %v, %v", yes, err)
 	}
 	b, err := keyset.NewSegmentBuilder(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	empty, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if lo, hi := empty.Zone(); lo != nil || hi != nil {
 		t.Errorf("the zone of no keys is %q to %q", lo, hi)
 	}

@@ -147,9 +147,7 @@ func TestReadErrors(t *testing.T) {
 	}
 	r := &faultyReader{data: data, fail: 2}
 	seg, err := keyset.OpenSegmentAt(r, int64(len(data)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	got, err := seg.AppendBinary([]byte("x"))
 	if err == nil || err.Error() != "keyset: read segment faulty: read failed" ||
 		string(got) != "x" {
@@ -165,15 +163,11 @@ func TestFilesOfSegments(t *testing.T) {
 	want := binaryOf(t, seg)
 	for _, s := range []*keyset.Segment{seg, openBytes(t, want, true)} {
 		name := filepath.Join(dir, "segment")
-		if err := s.Save(name); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, s.Save(name))
 		if got, err := os.ReadFile(name); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%d bytes are saved, %v", len(got), err)
 		}
-		if err := os.Remove(name); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.Remove(name))
 	}
 	nowhere := filepath.Join(dir, "no", "segment")
 	if err := seg.Save(nowhere); !errors.Is(err, os.ErrNotExist) ||
@@ -185,9 +179,7 @@ func TestFilesOfSegments(t *testing.T) {
 		t.Errorf("opened nowhere: %v", err)
 	}
 	name := filepath.Join(dir, "damaged")
-	if err := os.WriteFile(name, want[:len(want)-1], 0o644); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.WriteFile(name, want[:len(want)-1], 0o644))
 	if _, err := keyset.OpenSegment(name); !errors.Is(err, corrupt.ErrCorrupt) ||
 		!strings.Contains(err.Error(), name) {
 		t.Errorf("a file that is cut off: %v", err)

@@ -68,9 +68,7 @@ func checkMemory(t *testing.T, a *asked, keys []uint64) {
 	for range 3 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if err := a.set.ContainsBatch(keys, found); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, a.set.ContainsBatch(keys, found))
 		runtime.ReadMemStats(&after)
 		least = min(least, after.TotalAlloc-before.TotalAlloc)
 	}
@@ -97,9 +95,7 @@ func TestManyTargets(t *testing.T) {
 			keys[i] = rnd.Uint64N(uint64(n+1) << 32)
 		}
 		found := keyset.NewBitmap(len(keys))
-		if err := set.ContainsBatch(keys, found); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, set.ContainsBatch(keys, found))
 		for i, k := range keys {
 			want := k>>32 < uint64(n) && c.passes(&c.parts[k>>32], k)
 			if found.Get(i) != want {
@@ -161,18 +157,12 @@ func TestLargeBatchesFail(t *testing.T) {
 		set := mustSet(t, nil, segs...)
 		set.Prepare()
 		found := keyset.NewBitmap(len(keys))
-		if err := set.ContainsBatch(keys, found); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, set.ContainsBatch(keys, found))
 		data := randomFilter(rnd, 8, 16, 6, [2]uint64{2<<60 + 1, 2<<60 + 1<<59}).encode()
 		cold, err := keyset.OpenSegmentAt(&failing{*bytes.NewReader(data), 192},
 			int64(len(data)), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := set.Append(cold); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
+		ok(t, set.Append(cold))
 		set.Prepare()
 		if err := set.ContainsBatch(keys, found); !errors.Is(err, errRead) {
 			t.Errorf("zones %x: %v", zones, err)

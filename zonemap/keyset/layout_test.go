@@ -71,13 +71,9 @@ func TestLayouts(t *testing.T) {
 				}
 				checkParts(t, label, c, &o, keys)
 				checkAccessors(t, label, seg, c)
-				if err := seg.Save(name); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, seg.Save(name))
 				saved, err := keyset.OpenSegment(name)
-				if err != nil {
-					t.Fatal(err)
-				}
+				ok(t, err)
 				for _, s := range []*keyset.Segment{seg, openBytes(t, data, false),
 					openBytes(t, data, true), saved} {
 					checkSegment(t, label, s, c, keys)
@@ -92,9 +88,7 @@ func buildOf(t *testing.T, o *keyset.SegmentOptions, keys [][]byte, rnd *rand.Ra
 ) *keyset.Segment {
 	t.Helper()
 	b, err := keyset.NewSegmentBuilder(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	b.AddBytes([]byte("forgotten")) // a builder that is reset keeps nothing
 	b.Reset()
 	for i := 0; i < len(keys); i++ {

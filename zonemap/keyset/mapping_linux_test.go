@@ -14,9 +14,7 @@ import (
 func isMapped(t *testing.T, name string) bool {
 	t.Helper()
 	maps, err := os.ReadFile("/proc/self/maps")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return strings.Contains(string(maps), name)
 }
 
@@ -24,9 +22,7 @@ func isMapped(t *testing.T, name string) bool {
 func TestMappingEnds(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "mapped-segment")
 	seg := mustBuild(t, nil, []uint64{1, 1 << 40, 1 << 50})[0]
-	if err := seg.Save(name); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, seg.Save(name))
 	opened, err := keyset.OpenSegment(name)
 	if err != nil || !isMapped(t, name) {
 		t.Fatalf("the file is not mapped, %v", err)
@@ -41,9 +37,7 @@ func TestMappingEnds(t *testing.T) {
 	if isMapped(t, name) {
 		t.Error("the file of a segment that is gone is still mapped")
 	}
-	if err := os.Truncate(name, 100); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.Truncate(name, 100))
 	if _, err := keyset.OpenSegment(name); err == nil || isMapped(t, name) {
 		t.Errorf("a damaged file is mapped, %v", err)
 	}

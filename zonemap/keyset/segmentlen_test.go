@@ -43,18 +43,12 @@ func TestLenCountsDistinctKeys(t *testing.T) {
 func TestDamageNamesTheFile(t *testing.T) {
 	seg := mustBuild(t, &keyset.SegmentOptions{BlockKeys: 100}, []uint64{1, 1 << 40, 1 << 50})[0]
 	name := filepath.Join(t.TempDir(), "keys.seg")
-	if err := seg.Save(name); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, seg.Save(name))
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer f.Close()
 	at, err := keyset.OpenSegmentAt(f, int64(seg.SizeBytes()), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if _, err := f.WriteAt([]byte{0xff}, int64(seg.SizeBytes())-1); err != nil {
 		t.Fatal(err)
 	}

@@ -17,9 +17,7 @@ import (
 // Promise (new keys): The page about segments shows what is written.
 func TestSegmentPage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", "segments.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	_, block, _ := strings.Cut(string(page), "```hex\n")
 	block, _, _ = strings.Cut(block, "```")
 	var want []byte
@@ -32,14 +30,10 @@ func TestSegmentPage(t *testing.T) {
 		want = append(want, b...)
 	}
 	b, err := keyset.NewSegmentBuilder(&keyset.SegmentOptions{Seed: 1, StoreKeys: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	b.AddAll([]uint64{0xfedcba9876543210, 7, 0x1000})
 	seg, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	got, err := seg.AppendBinary(nil)
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("the page shows %x, Build makes %x, %v", want, got, err)

@@ -15,21 +15,19 @@ import (
 	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
+var ok, wantIs = testutil.OK, testutil.WantIs
+
 func mustBuild(tb testing.TB, opts *keyset.SegmentOptions, sets ...[]uint64) []*keyset.Segment {
 	tb.Helper()
 	segments, err := keyset.BuildSegments(sets, opts, 2)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	ok(tb, err)
 	return segments
 }
 
 func mustSet(tb testing.TB, opts *keyset.SetOptions, segments ...*keyset.Segment) *keyset.Set {
 	tb.Helper()
 	set := keyset.NewSet(opts)
-	if err := set.Append(segments...); err != nil {
-		tb.Fatal(err)
-	}
+	ok(tb, set.Append(segments...))
 	return set
 }
 
@@ -53,9 +51,7 @@ func TestRatesOfSets(t *testing.T) {
 				if prepared {
 					set.Prepare()
 				}
-				if err := set.ContainsBatch(keys[:probes/2], found[:probes/128]); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, set.ContainsBatch(keys[:probes/2], found[:probes/128]))
 				want := 1 - math.Pow(1-1.0/256, float64(k))
 				got := float64(found[:probes/128].Count()) / (probes / 2)
 				if got < 0.9*want || got > 1.1*want {
@@ -72,9 +68,7 @@ func checkPresent(t *testing.T, set *keyset.Set, sets [][]uint64) {
 	t.Helper()
 	for _, keys := range sets {
 		found := keyset.NewBitmap(len(keys))
-		if err := set.ContainsBatch(keys, found); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, set.ContainsBatch(keys, found))
 		if n := found.Count(); n != len(keys) {
 			t.Fatalf("%d present keys are denied", len(keys)-n)
 		}
@@ -94,9 +88,7 @@ func TestWideFingerprints(t *testing.T) {
 		randomHashes(rnd, n))...)
 	const probes = 4 << 20
 	found := keyset.NewBitmap(probes)
-	if err := set.ContainsBatch(randomHashes(rnd, probes), found); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, set.ContainsBatch(randomHashes(rnd, probes), found))
 	// The expectation is 64; 83 is more than two standard deviations above it.
 	if rate := float64(found.Count()) / probes; rate > 0.00002 {
 		t.Errorf("%.5f %% pass", 100*rate)
@@ -148,15 +140,11 @@ func TestCraftedKeys(t *testing.T) {
 		return k
 	}
 	b, err := keyset.NewSegmentBuilder(&keyset.SegmentOptions{Seed: 99, Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	b.AddBytes(crafted(0))
 	b.AddBytes([]byte("\xdc")) // widens the zone
 	seg, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for i := range 1000 {
 		if yes, err := seg.ContainsBytes(crafted(i)); err != nil || yes != (i == 0) {
 			t.Fatalf("key %d: %v, %v", i, yes, err)
@@ -172,15 +160,11 @@ func TestCacheLimit(t *testing.T) {
 	keys := randomHashes(rnd, 50_000)
 	seg := mustBuild(t, &keyset.SegmentOptions{BlockKeys: 1000}, keys)[0]
 	data, err := seg.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	const limit = 10_000
 	cache := keyset.NewCache(limit)
 	cold, err := keyset.OpenSegmentAt(bytes.NewReader(data), int64(len(data)), cache)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	set := mustSet(t, nil, cold)
 	if cache.UsedBytes() != 0 {
 		t.Error("filters are read before they are asked")
@@ -216,36 +200,24 @@ func TestErrorsAreNotNew(t *testing.T) {
 	keys := randomHashes(rand.New(rand.NewPCG(15, 1)), 1000)
 	seg := mustBuild(t, nil, keys)[0]
 	data, err := seg.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	cold, err := keyset.OpenSegmentAt(&failing{*bytes.NewReader(data), 192},
 		int64(len(data)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	found := keyset.NewBitmap(len(keys))
 	set := mustSet(t, nil, cold)
-	if err := set.ContainsBatch(keys, found); !errors.Is(err, errRead) {
-		t.Errorf("batch: %v", err)
-	}
+	wantIs(t, set.ContainsBatch(keys, found), errRead)
 	if _, err := set.Contains(keys[0]); !errors.Is(err, errRead) {
 		t.Errorf("single: %v", err)
 	}
 	exact := keyset.NewSet(&keyset.SetOptions{Exact: true})
-	if err := exact.Append(seg); !errors.Is(err, keyset.ErrNoKeys) {
-		t.Errorf("exact without keys: %v", err)
-	}
+	wantIs(t, exact.Append(seg), keyset.ErrNoKeys)
 	failed := errors.New("disk on fire")
 	exact = mustSet(t, &keyset.SetOptions{Exact: true,
 		CheckKeys: func(*keyset.Segment, []uint64, []bool) error { return failed }}, seg)
-	if err := exact.ContainsBatch(keys, found); !errors.Is(err, failed) {
-		t.Errorf("check fails: %v", err)
-	}
+	wantIs(t, exact.ContainsBatch(keys, found), failed)
 	other := mustBuild(t, &keyset.SegmentOptions{Seed: 77}, keys)[0]
-	if err := exact.Append(other); !errors.Is(err, keyset.ErrSeed) {
-		t.Errorf("other seed: %v", err)
-	}
+	wantIs(t, exact.Append(other), keyset.ErrSeed)
 	if err := set.ContainsBatch(keys, found[:1]); err == nil {
 		t.Error("a short bitmap is accepted")
 	}
@@ -271,9 +243,7 @@ func TestCheckFailsInPlanes(t *testing.T) {
 		mustBuild(t, nil, sets...)...)
 	for range 10 { // until interleaving is worth it
 		found := keyset.NewBitmap(1000)
-		if err := set.ContainsBatch(sets[0], found); !errors.Is(err, failed) {
-			t.Fatalf("batch: %v", err)
-		}
+		wantIs(t, set.ContainsBatch(sets[0], found), failed)
 	}
 	if set.Stats().InterleavedBytes == 0 {
 		t.Fatal("nothing is interleaved")
@@ -322,9 +292,7 @@ func TestSetConcurrency(t *testing.T) {
 	}
 	for range 60 {
 		for _, seg := range segments[1:] {
-			if err := set.Append(seg); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, set.Append(seg))
 			set.Prepare()
 		}
 		for _, seg := range segments[1:] {
@@ -348,15 +316,11 @@ func TestSetAllocations(t *testing.T) {
 			set.Prepare()
 			found := keyset.NewBitmap(20_000)
 			ask := func() {
-				if err := set.ContainsBatch(sets[0], found); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, set.ContainsBatch(sets[0], found))
 				if _, err := set.Contains(sets[1][0]); err != nil {
 					t.Fatal(err)
 				}
-				if err := set.ContainsBytesBatch(few, found); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, set.ContainsBytesBatch(few, found))
 			}
 			ask()
 			if n := testutil.AllocsPerRun(20, ask); n >= 1 {
@@ -371,18 +335,14 @@ func FuzzSegment(f *testing.F) {
 	for _, o := range []keyset.SegmentOptions{{}, {Bits: 16, StoreKeys: true}, {Shards: 2},
 		{BlockKeys: 3, StoreKeys: true}} {
 		data, err := mustBuild(f, &o, []uint64{1, 5, 1 << 60, 77, 99, 12345})[0].AppendBinary(nil)
-		if err != nil {
-			f.Fatal(err)
-		}
+		ok(f, err)
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		defer testutil.Watch(data)()
 		seg, err := keyset.ParseSegment(slices.Clip(data))
 		if err != nil {
-			if !errors.Is(err, corrupt.ErrCorrupt) {
-				t.Fatal(err)
-			}
+			wantIs(t, err, corrupt.ErrCorrupt)
 			return
 		}
 		_ = seg.Verify()

@@ -128,9 +128,7 @@ func TestWhenIsInterleaved(t *testing.T) {
 					return a.set.ContainsBytesBatch([][]byte{be(1)}, keyset.NewBitmap(1))
 				}
 			}
-			if err := ask(); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, ask())
 		}
 		if got := a.set.Stats().InterleavedBytes; got != c.size {
 			t.Errorf("%d bytes after %d keys, want %d", got, c.worth, c.size)
@@ -159,9 +157,7 @@ func TestStatsOfBatches(t *testing.T) {
 		keys[i] = 1<<60 + 3000 + uint64(i)
 	}
 	for i := range 2 {
-		if err := a.set.ContainsBatch(keys, keyset.NewBitmap(len(keys))); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, a.set.ContainsBatch(keys, keyset.NewBitmap(len(keys))))
 		s := a.set.Stats()
 		if s.Probes != int64(i+1)*2000 || s.Positives != s.Checked || s.Positives == 0 ||
 			s.Confirmed == 0 || s.Confirmed >= s.Checked {
@@ -171,9 +167,7 @@ func TestStatsOfBatches(t *testing.T) {
 	checkCountsOfFailures(t)
 	before := a.set.Stats()
 	outside := make([]uint64, 1000)
-	if err := a.set.ContainsBatch(outside, keyset.NewBitmap(1000)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, a.set.ContainsBatch(outside, keyset.NewBitmap(1000)))
 	if s := a.set.Stats(); s != before {
 		t.Errorf("%+v after a batch outside of all zones, %+v before", s, before)
 	}
@@ -197,12 +191,8 @@ func checkCountsOfFailures(t *testing.T) {
 		CheckKeys: func(*keyset.Segment, []uint64, []bool) error { return errRead }}, segs...)
 	other := mustSet(t, nil, segs...)
 	for n := range int64(3) {
-		if err := failing.ContainsBatch(keys, keyset.NewBitmap(3)); !errors.Is(err, errRead) {
-			t.Fatal(err)
-		}
-		if err := other.ContainsBatch(keys, keyset.NewBitmap(3)); err != nil {
-			t.Fatal(err)
-		}
+		wantIs(t, failing.ContainsBatch(keys, keyset.NewBitmap(3)), errRead)
+		ok(t, other.ContainsBatch(keys, keyset.NewBitmap(3)))
 		s := failing.Stats()
 		if o := other.Stats(); s.Probes != 3*n+3 || s.Checked != 3*n+3 || s.Confirmed != 0 ||
 			o.Probes != 3*n+3 || o.Checked != 0 {
@@ -283,9 +273,7 @@ func TestChecksByFunctions(t *testing.T) {
 			for _, copies := range []int{1, 3} {
 				set := keyset.NewSet(&o)
 				for range copies {
-					if err := set.Append(c.open(t, false)); err != nil {
-						t.Fatal(err)
-					}
+					ok(t, set.Append(c.open(t, false)))
 				}
 				set.Prepare()
 				label := fmt.Sprintf("flags %d, options %d, %d segments", flags, i, copies)

@@ -17,6 +17,8 @@ import (
 	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
+var ok = testutil.OK
+
 // columnRow is a row as it is described; a nil value is NULL.
 type columnRow struct {
 	group   uint64
@@ -61,15 +63,11 @@ func describeRows(b *zone.ColumnsBuilder, rows []columnRow) {
 // openColumns ends the file and returns its zones and those of its blocks.
 func openColumns(t testing.TB, b *zone.ColumnsBuilder, blocks int) (all []zone.Columns) {
 	f, err := zone.OpenColumns(b.FinishFile(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	all = append(all, f.Columns())
 	for i := range blocks {
 		all = append(all, f.Block(b.AppendBlock(nil, i)))
-		if err := all[i+1].Check(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, all[i+1].Check())
 	}
 	return all
 }
@@ -259,9 +257,7 @@ func TestDocumentedColumns(t *testing.T) {
 		}
 	}
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", "sst.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	_, example, _ := strings.Cut(string(page), "```columns\n")
 	example, _, _ = strings.Cut(example, "```")
 	var want []byte

@@ -11,10 +11,13 @@ import (
 
 	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/keycodec"
 )
+
+var wantIs = testutil.WantIs
 
 // A commit at Sync passes its stages in order. Under the guard nothing has happened; when the
 // log is written nothing is in the memtables; when the log is synced the commit is visible, and
@@ -68,9 +71,7 @@ func TestRefusedCommitsLeaveNothing(t *testing.T) {
 	w.ok(w.Commit(ctx, put("there", "1"), Terms{}, nil))
 	conflict := errors.New("conflict")
 	g := &Guard{Check: func() error { return conflict }}
-	if err := w.Commit(ctx, put("k", "v"), Terms{}, g); !errors.Is(err, conflict) {
-		t.Errorf("a guard that refuses: %v", err)
-	}
+	wantIs(t, w.Commit(ctx, put("k", "v"), Terms{}, g), conflict)
 	for _, n := range []int{0, 3, 40} { // in every way to look conditions up
 		b := put("k", "v")
 		b.RequireOfLast(&Condition{Kind: CondAbsent})
@@ -249,22 +250,16 @@ func TestCommitsAfterClose(t *testing.T) {
 	w.Pipeline.env.Upkeep.MemtableBytes().Add(1 << 40) // writers wait
 	c, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := w.Commit(c, put("k", "w"), Terms{}, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("without room: %v", err)
-	}
+	wantIs(t, w.Commit(c, put("k", "w"), Terms{}, nil), context.Canceled)
 	w.Pipeline.env.Upkeep.MemtableBytes().Add(-1 << 40)
 	w.Close()
-	if err := w.Commit(ctx, put("k", "w"), Terms{}, nil); !errors.Is(err, read.ErrClosed) {
-		t.Errorf("closed: %v", err)
-	}
+	wantIs(t, w.Commit(ctx, put("k", "w"), Terms{}, nil), read.ErrClosed)
 	if w.newest("k") != "v" || w.log.LastSeq() != 1 {
 		t.Errorf("newest %q, logged %d", w.newest("k"), w.log.LastSeq())
 	}
 	var d Batch
 	d.DeleteScan(base.Span{})
-	if err := w.Commit(ctx, &d, Terms{}, nil); !errors.Is(err, read.ErrClosed) {
-		t.Errorf("a range of all partitions, closed: %v", err)
-	}
+	wantIs(t, w.Commit(ctx, &d, Terms{}, nil), read.ErrClosed)
 }
 
 // A commit whose context ends under its locks writes nothing, and its stripes are free again.
@@ -273,18 +268,14 @@ func TestCommitEnds(t *testing.T) {
 	ended, cancel := context.WithCancel(ctx)
 	g := &Guard{Check: func() error { cancel(); return nil }}
 	for range 2 { // the second is refused as the first
-		if err := w.Commit(ended, put("k", "v"), Terms{}, g); !errors.Is(err, context.Canceled) {
-			t.Errorf("%v", err)
-		}
+		wantIs(t, w.Commit(ended, put("k", "v"), Terms{}, g), context.Canceled)
 	}
 	many := &Batch{}
 	for i := range 3 * read.MaxAlone {
 		many.Put(keycodec.Key{PK: fmt.Append(nil, i)}, nil, Lifetime{})
 		many.RequireOfLast(&Condition{Kind: CondAbsent})
 	}
-	if err := w.Commit(ended, many, Terms{}, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("with conditions: %v", err)
-	}
+	wantIs(t, w.Commit(ended, many, Terms{}, nil), context.Canceled)
 	if w.log.LastSeq() != 0 || w.newest("k") != "" {
 		t.Errorf("logged %d, newest %q", w.log.LastSeq(), w.newest("k"))
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
+var ok, wantIs = testutil.OK, testutil.WantIs
+
 // imageSpan is the span that most of these tests scan.
 var imageSpan = base.Span{Lo: ordered("b"), Hi: ordered("c")}
 
@@ -52,9 +54,7 @@ func walkedSince(
 		n := 0
 		for i := range all.Len() {
 			item, err := all.Item(i)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			n += all.KeyBytes(i) + len(item.Value)
 			items = append(items, fmt.Sprintf("%s %s %d", item.Key.PK, item.Value, item.Version))
 		}
@@ -62,9 +62,7 @@ func walkedSince(
 			t.Fatalf("%d bytes, want %d", all.Bytes(), n)
 		}
 	}
-	if err := it.Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, it.Err())
 	slices.Sort(items)
 	return items
 }
@@ -76,9 +74,7 @@ func shown(t *testing.T, it *Iteration) (items []string) {
 		items = append(items, fmt.Sprintf("%s %s %d", it.Item.Key.PK, it.Item.Value,
 			it.Item.Version))
 	}
-	if err := it.Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, it.Err())
 	slices.Sort(items)
 	return items
 }

@@ -31,9 +31,7 @@ func names(t *testing.T, it *Iteration) (pks []string) {
 func begun(t *testing.T, r Reader, limit int) *Iteration {
 	t.Helper()
 	it := NewIteration()
-	if err := it.Start(ctx, r, limit); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, it.Start(ctx, r, limit))
 	return it
 }
 
@@ -142,9 +140,7 @@ func TestIterationsKeepTheirMoment(t *testing.T) {
 	}
 	late := NewIteration()
 	defer late.Close()
-	if err := late.Start(ctx, r, 0); !errors.Is(err, ErrClosed) {
-		t.Errorf("an iteration at a released moment: %v", err)
-	}
+	wantIs(t, late.Start(ctx, r, 0), ErrClosed)
 }
 
 // An iteration ends when the database is closed, and when its context ends.

@@ -125,12 +125,8 @@ func TestPooledLookupsKeepNothing(t *testing.T) {
 			keys = append(keys, keycodec.Key{PK: fmt.Append(nil, i)})
 		}
 		l := new(lookups)
-		if err := l.take(keys); err != nil {
-			t.Fatal(err)
-		}
-		if err := l.begin(&present); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, l.take(keys))
+		ok(t, l.begin(&present))
 		found := 0
 		for l.next(ctx, &l.lane) {
 			found += len(l.list)

@@ -1,7 +1,6 @@
 package read
 
 import (
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -74,9 +73,7 @@ func TestRegistrationsThatHaveEnded(t *testing.T) {
 	if h := s.horizon(); h != 7 {
 		t.Errorf("horizon %d while there is a reader at 7", h)
 	}
-	if err := s.registerAt(&third, &first); !errors.Is(err, ErrClosed) {
-		t.Errorf("joined a registration that has ended: %v", err)
-	}
+	wantIs(t, s.registerAt(&third, &first), ErrClosed)
 	s.release(&second)
 	if h, n := s.horizon(), s.open(); h != 9 || n != 0 {
 		t.Errorf("horizon %d with %d readers, want 9 without", h, n)
@@ -105,14 +102,10 @@ func TestHorizonFollowsTheOldestReader(t *testing.T) {
 	s.register(&n[2])
 	v.reset(30)
 	check("three", 3, 10, 10, 20)
-	if err := s.registerAt(&n[3], &n[0]); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, s.registerAt(&n[3], &n[0]))
 	s.release(&n[0])
 	check("the oldest again", 3, 10, 10, 20)
-	if err := s.registerAt(&n[4], &n[0]); !errors.Is(err, ErrClosed) {
-		t.Errorf("at one that has ended: %v", err)
-	}
+	wantIs(t, s.registerAt(&n[4], &n[0]), ErrClosed)
 	s.release(&n[1])
 	s.release(&n[3])
 	check("the last", 1, 20, 20)

@@ -21,17 +21,13 @@ func openFixed(t testing.TB, fsys vfs.FS, o engine.Options) *engine.DB {
 	t.Helper()
 	o.Clock = func() time.Time { return time.UnixMilli(now) }
 	db, err := openOn(fsys, "db", &o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return db
 }
 
 func mustClose(t testing.TB, db *engine.DB) {
 	t.Helper()
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.Close())
 }
 
 // Goal: single keys are linearizable: whatever is read, written and compared at the same

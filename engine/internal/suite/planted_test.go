@@ -139,9 +139,7 @@ func TestReducedPowerCutsShowTheCause(t *testing.T) {
 					r.steps(), r.runs, r.confirms, confirmations, r.best.text, text)
 			}
 			path, err := parse(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			again := false
 			for i := uint64(0); i < 100 && !again; i++ {
 				again = p.trial.repeat(path, i) != nil

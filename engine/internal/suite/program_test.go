@@ -15,6 +15,8 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
+var ok = testutil.OK
+
 // programEnv names a file for TestStoredPrograms.
 const programEnv = "KSTONE_PROGRAM"
 
@@ -94,9 +96,7 @@ func TestTextIsTheProgram(t *testing.T) {
 	}
 	text := format(path)
 	again, err := parse("# a comment\n\n" + text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if got := format(again); got != text {
 		t.Errorf("%s\nbecame\n%s", text, got)
 	}
@@ -126,13 +126,9 @@ func TestStoredPrograms(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			path, err := parse(string(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			c := trial{t: t, tally: newTally()}
 			loose := (&reducer{best: &failure{path: path}}).with(0, func(*link) {})
 			for i := range runs {

@@ -232,9 +232,7 @@ func TestTransactionsAreSerializable(t *testing.T) {
 			conflicts += l.db.Metrics().Conflicts
 			if phase == 1 {
 				last, err := l.readAll(l.db)
-				if err != nil {
-					t.Fatal(err)
-				}
+				ok(t, err)
 				l.txs = append(l.txs, last)
 			}
 			mustClose(t, l.db)
@@ -273,9 +271,7 @@ func TestTransactionsAreSerializableAcrossCrashes(t *testing.T) {
 			return nil
 		}
 		db, err := openOn(vfstest.NewFault(fsys, hook), "db", &o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		l.db = db
 		l.work(t, each, rand.New(rand.NewPCG(seed, uint64(100+round))))
 		mustClose(t, db)
@@ -311,9 +307,7 @@ func (c *listCut) check(t *testing.T, where string, l *lists) {
 	db := openFixed(t, c.fs, engine.Options{})
 	defer mustClose(t, db)
 	last, err := l.readAll(db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	there := map[int]bool{}
 	for _, o := range last.Ops {
 		for _, v := range o.Read {

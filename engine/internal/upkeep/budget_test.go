@@ -13,18 +13,19 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/stripe"
 )
 
+var ok = testutil.OK
+
 // bare returns an upkeep with a directory, the usual options, and no background work.
 func bare(t *testing.T) (*Upkeep, *vfs.MemFS) {
 	t.Helper()
 	mem := vfs.NewMem()
-	if err := mem.MkdirAll("db"); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, mem.MkdirAll("db"))
 	return bareOn(t, mem), mem
 }
 
@@ -180,9 +181,7 @@ func TestReserveGives(t *testing.T) {
 		u, mem := bare(t)
 		r := &u.reserve
 		r.readyLocked()
-		if err := r.growLocked(c.have); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, r.growLocked(c.have))
 		u.throttle.used.Store(c.filled)
 		given := r.give(c.purpose, c.n)
 		want := c.want
@@ -206,9 +205,7 @@ func TestReserveCovers(t *testing.T) {
 	r := &u.reserve
 	r.readyLocked()
 	const filled = 16 << 10
-	if err := r.growLocked(flushBytes(filled+160, 1)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, r.growLocked(flushBytes(filled+160, 1)))
 	for _, c := range []struct {
 		filled, n int64
 		want      bool
@@ -262,9 +259,7 @@ func TestReserveOnAFullDisk(t *testing.T) {
 		const mib = int64(1 << 20)
 		u, mem := bare(t)
 		r, m := &u.reserve, &u.throttle
-		if err := r.admit(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, r.admit())
 		mem.SetCapacity(mem.UsedBytes() + 3*mib/2) // room for one step
 		m.used.Store(2 * mib)
 		if err := r.admit(); err != nil || r.have != 6*mib || r.full.Load() {
@@ -303,9 +298,7 @@ func TestReserveOnAFullDisk(t *testing.T) {
 // TestReserveThatCannotBeUsed: without it the database goes on as if it had none.
 func TestReserveThatCannotBeUsed(t *testing.T) {
 	u, mem := bare(t)
-	if err := mem.MkdirAll("db/RESERVE"); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, mem.MkdirAll("db/RESERVE"))
 	r := &u.reserve
 	if err := r.admit(); err != nil || !r.off || r.have != 0 || r.file != nil {
 		t.Errorf("%v, off %t", err, r.off)

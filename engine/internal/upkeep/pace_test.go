@@ -16,9 +16,7 @@ func TestDutyCycle(t *testing.T) {
 		for _, work := range []time.Duration{0, 3 * ms, 1000 * ms, ms} {
 			time.Sleep(work)
 			before := time.Now()
-			if err := duty.Rest(ctx); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, duty.Rest(ctx))
 			if got, want := time.Since(before), min(work, maxRest); got != want {
 				t.Errorf("after %v of work: a rest of %v, want %v", work, got, want)
 			}

@@ -186,14 +186,10 @@ func readAll(b *testing.B, db *sql.DB, value func() any, text string) {
 func openSpeed(b *testing.B, rows int, a func(i int) int, flush bool) (*ksql.Session, []*sql.DB) {
 	b.Helper()
 	e, err := engine.Open(b.TempDir(), &engine.Options{InMemory: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	ok(b, err)
 	b.Cleanup(func() { e.Close() })
 	db, err := local.Open(context.Background(), e, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	ok(b, err)
 	b.Cleanup(func() { db.Close() })
 	theirs := make([]*sql.DB, len(peers))
 	for i, p := range peers {
@@ -236,9 +232,7 @@ func openSpeed(b *testing.B, rows int, a func(i int) int, flush bool) (*ksql.Ses
 		b.Fatal(err)
 	}
 	if flush {
-		if err := e.Flush(context.Background()); err != nil {
-			b.Fatal(err)
-		}
+		ok(b, e.Flush(context.Background()))
 	}
 	return ours, theirs
 }

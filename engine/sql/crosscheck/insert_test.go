@@ -40,13 +40,9 @@ func TestInsertsAgainstSQLite(t *testing.T) {
 		}
 		const all = "SELECT id, u, n, s FROM w ORDER BY id"
 		got, err := p.kstone(all)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		want, err := p.sqlite(all)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if !slices.Equal(got, want) {
 			t.Fatalf("after %s: %s", text, difference(got, want))
 		}

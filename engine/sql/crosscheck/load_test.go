@@ -22,8 +22,11 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/local"
 	ksql "github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/testdata"
 )
+
+var ok = testutil.OK
 
 // pair is the same data in both databases.
 type pair struct {
@@ -63,18 +66,12 @@ func open(t *testing.T) *pair {
 func openBeside(t *testing.T, driver, source string) *pair {
 	t.Helper()
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { e.Close() })
 	db, err := local.Open(context.Background(), e, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	theirs, err := sql.Open(driver, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	theirs.SetMaxOpenConns(1)
 	t.Cleanup(func() { theirs.Close(); db.Close() })
 	return &pair{t: t, ours: ksql.Open(db), theirs: theirs}
@@ -101,9 +98,7 @@ var postgresTypes = strings.NewReplacer("INTEGER", "BIGINT", " REAL", " DOUBLE P
 func records(t *testing.T, in io.Reader, step int) (all []map[string]any) {
 	t.Helper()
 	zr, err := gzip.NewReader(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	lines := bufio.NewScanner(zr)
 	for n := 0; lines.Scan(); n++ {
 		if n%step != 0 {
@@ -112,14 +107,10 @@ func records(t *testing.T, in io.Reader, step int) (all []map[string]any) {
 		var r map[string]any
 		d := json.NewDecoder(strings.NewReader(lines.Text()))
 		d.UseNumber()
-		if err := d.Decode(&r); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, d.Decode(&r))
 		all = append(all, r)
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, lines.Err())
 	return all
 }
 
@@ -163,9 +154,7 @@ func (p *pair) loadInto(rng *rand.Rand, step int) {
 		{name: "kind", text: true, nocase: true, null: true},
 		{name: "at", time: true, null: true}}
 	file, err := os.Open(filepath.Join("..", "..", "..", "testdata", "earthquakes.jsonl.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer file.Close()
 	p.fill(rng, "quakes", quakes, records(t, file, max(1, step/60)))
 	p.tables[0].indexes = []string{"by_country", "by_grade", "by_lat", "by_city", "local_region"}

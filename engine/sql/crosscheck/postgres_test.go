@@ -118,9 +118,7 @@ func startPostgres(t *testing.T) string {
 	}
 	initdb, postgres := find("initdb"), find("postgres")
 	dir, err := os.MkdirTemp("", "pg") // short, for the path of the socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	as := func(c *exec.Cmd) *exec.Cmd {
 		if os.Geteuid() != 0 {
@@ -132,9 +130,7 @@ func startPostgres(t *testing.T) string {
 		}
 		uid, _ := strconv.Atoi(u.Uid)
 		gid, _ := strconv.Atoi(u.Gid)
-		if err := os.Chown(dir, uid, gid); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.Chown(dir, uid, gid))
 		c.Dir = dir
 		c.SysProcAttr = &syscall.SysProcAttr{
 			Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
@@ -149,9 +145,7 @@ func startPostgres(t *testing.T) string {
 	var log bytes.Buffer
 	c := as(exec.Command(postgres, "-D", data, "-k", dir, "-c", "listen_addresses=", "-F"))
 	c.Stderr = &log
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, c.Start())
 	t.Cleanup(func() {
 		c.Process.Signal(syscall.SIGINT) // a fast shutdown
 		c.Wait()
@@ -165,9 +159,7 @@ func startPostgres(t *testing.T) string {
 func waitFor(t *testing.T, server string, log fmt.Stringer) {
 	t.Helper()
 	db, err := sql.Open("pgx", server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer db.Close()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -20,16 +20,17 @@ import (
 	kstone "github.com/kstonedb/kstone/engine/sql"
 	kdriver "github.com/kstonedb/kstone/engine/sql/driver"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
+
+var ok, wantIs = testutil.OK, testutil.WantIs
 
 var ctx = context.Background()
 
 func open(t testing.TB, name string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("kstone", name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -50,9 +51,7 @@ func exec(t testing.TB, db execer, text string, args ...any) int64 {
 		t.Fatalf("%s: %v", text, err)
 	}
 	n, err := r.RowsAffected()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return n
 }
 
@@ -94,9 +93,7 @@ func TestDataSourceNames(t *testing.T) {
 		failsWith(t, err, want)
 	}
 	missing := open(t, filepath.Join(t.TempDir(), "none")+"?mode=rw")
-	if err := missing.Ping(); !errors.Is(err, engine.ErrNotExist) {
-		t.Errorf("no database: %v", err)
-	}
+	wantIs(t, missing.Ping(), engine.ErrNotExist)
 }
 
 // TestSharedDatabase: sql.DBs of one directory share it, and the last one closes it; those in
@@ -108,24 +105,16 @@ func TestDataSourceNames(t *testing.T) {
 func TestSharedDatabase(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a.db")
 	a, err := sql.Open("kstone", dir+"?durability=process&workers=2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	exec(t, a, "CREATE TABLE t (id INT PRIMARY KEY)")
 	b, err := sql.Open("kstone", dir+"/../a.db?workers=2&durability=process")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	exec(t, b, "INSERT INTO t VALUES (1)")
 	failsWith(t, open(t, dir).Ping(), "is open already, with the options")
 	used, err := a.Conn(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	exec(t, used, "BEGIN; INSERT INTO t VALUES (2)")
-	if err := errors.Join(a.Close(), b.Close()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, errors.Join(a.Close(), b.Close()))
 	if _, err := engine.Open(dir, nil); !errors.Is(err, engine.ErrLocked) {
 		t.Errorf("a connection is in use: %v", err)
 	}
@@ -133,14 +122,10 @@ func TestSharedDatabase(t *testing.T) {
 		t.Error(err)
 	}
 	e, err := engine.Open(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer e.Close()
 	tables, err := local.Open(ctx, e, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer tables.Close()
 	own := sql.OpenDB(kdriver.NewConnector(tables))
 	if n := one[int](t, own, "SELECT count(*) FROM t"); n != 1 {
@@ -164,21 +149,15 @@ func TestSharedDatabase(t *testing.T) {
 func TestReadOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a.db")
 	db, err := sql.Open("kstone", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	exec(t, db, "CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (7)")
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.Close())
 	db = open(t, dir+"?mode=ro")
 	if id := one[int](t, db, "SELECT id FROM t"); id != 7 {
 		t.Error(id)
 	}
 	_, err = db.Exec("DELETE FROM t")
-	if !errors.Is(err, engine.ErrReadOnly) {
-		t.Errorf("DELETE: %v", err)
-	}
+	wantIs(t, err, engine.ErrReadOnly)
 }
 
 // TestValuesKeepTheirValue: arguments come back as they were, from every type of column.
@@ -291,14 +270,10 @@ func TestColumnTypes(t *testing.T) {
 		"l TEXT[])")
 	rows, err := db.Query("SELECT a.id, a.at, b.d AS x, a.l, count(*), a.d FROM t AS a " +
 		"LEFT JOIN t AS b ON a.id = b.id GROUP BY a.id, a.at, b.d, a.l, a.d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer rows.Close()
 	types, err := rows.ColumnTypes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var got []string
 	for _, c := range types {
 		nullable, _ := c.Nullable()
@@ -324,17 +299,13 @@ func TestPooledTransactions(t *testing.T) {
 	exec(t, db, "CREATE TABLE t (id INT PRIMARY KEY)")
 	count := func() int { return one[int](t, db, "SELECT count(*) FROM t") }
 	tx, err := db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	exec(t, tx, "INSERT INTO t VALUES (1)")
 	if in, out := one[int](t, tx, "SELECT count(*) FROM t"), count(); in != 1 || out != 0 {
 		t.Errorf("%d rows in the transaction, %d outside", in, out)
 	}
 	_, err = tx.Exec("INSERT INTO t VALUES (1)")
-	if !errors.Is(err, table.ErrUnique) {
-		t.Error(err)
-	}
+	wantIs(t, err, table.ErrUnique)
 	if err := tx.Commit(); err != nil || count() != 1 {
 		t.Error(err, count())
 	}
@@ -344,9 +315,7 @@ func TestPooledTransactions(t *testing.T) {
 			failsWith(t, err, "no isolation level 8")
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		_, err = tx.Exec("DELETE FROM t")
 		failsWith(t, err, "DELETE is not possible in a READ ONLY transaction")
 		if err := tx.Rollback(); err != nil {
@@ -383,9 +352,7 @@ func TestPooledTransactions(t *testing.T) {
 func begin(t *testing.T, db *sql.DB) *sql.Tx {
 	t.Helper()
 	tx, err := db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return tx
 }
 
@@ -400,9 +367,7 @@ func TestStatementsOfOneText(t *testing.T) {
 	exec(t, db, "-- nothing")
 	rows, err := db.Query("INSERT INTO t VALUES (?); SELECT id FROM t ORDER BY id; "+
 		"SELECT 'x' WHERE 1 > 2; SELECT id, ? FROM t LIMIT 1", 5, "y")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer rows.Close()
 	var sets []string
 	for {
@@ -432,9 +397,7 @@ func TestStatementsOfOneText(t *testing.T) {
 		failsWith(t, err, want)
 	}
 	r, err := db.Exec("INSERT INTO t VALUES (9)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	_, err = r.LastInsertId()
 	failsWith(t, err, "no LastInsertId")
 }
@@ -456,9 +419,7 @@ func TestLastInsertId(t *testing.T) {
 		{"INSERT INTO n (v) VALUES ('a'), ('g') ON CONFLICT (v) DO UPDATE SET v = 'h'", 96},
 	} {
 		r, err := db.Exec(c.text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if id, err := r.LastInsertId(); id != c.want || err != nil {
 			t.Errorf("%s: %d, %v, want %d", c.text, id, err, c.want)
 		}
@@ -470,9 +431,7 @@ func TestPrepared(t *testing.T) {
 	db := open(t, ":memory:")
 	exec(t, db, "CREATE TABLE t (id INT PRIMARY KEY)")
 	put, err := db.Prepare("INSERT INTO t (id) VALUES (?)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer put.Close()
 	for i := range 5 {
 		if _, err := put.Exec(i); err != nil {
@@ -483,17 +442,13 @@ func TestPrepared(t *testing.T) {
 	if _, err := tx.Stmt(put).Exec(9); err != nil {
 		t.Fatal(err)
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, tx.Rollback())
 	exec(t, db, "ALTER TABLE t ADD COLUMN v TEXT DEFAULT 'x'")
 	if _, err := put.Exec(10); err != nil {
 		t.Fatal(err)
 	}
 	all, err := db.Prepare("SELECT count(*) FROM t WHERE v = ?")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer all.Close()
 	var n int
 	if err := all.QueryRow("x").Scan(&n); err != nil || n != 6 {
@@ -548,9 +503,7 @@ func TestRowsBlockWrites(t *testing.T) {
 // TestClosedConnections: they are bad, so that the pool gets rid of them.
 func TestClosedConnections(t *testing.T) {
 	c, err := kdriver.Driver{}.Open(":memory:")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if err := errors.Join(c.(driver.Pinger).Ping(ctx), c.Close(), c.Close()); err != nil {
 		t.Error(err)
 	}
@@ -558,9 +511,7 @@ func TestClosedConnections(t *testing.T) {
 	_, begun := c.(driver.ConnBeginTx).BeginTx(ctx, driver.TxOptions{})
 	for _, err := range []error{prepared, begun, c.(driver.Pinger).Ping(ctx),
 		c.(driver.SessionResetter).ResetSession(ctx)} {
-		if !errors.Is(err, driver.ErrBadConn) {
-			t.Error(err)
-		}
+		wantIs(t, err, driver.ErrBadConn)
 	}
 	if c.(driver.Validator).IsValid() {
 		t.Error("a closed connection is valid")
@@ -618,9 +569,7 @@ func TestTransactionAge(t *testing.T) {
 	db := open(t, ":memory:?tx_age=20ms")
 	exec(t, db, "CREATE TABLE t (id INT PRIMARY KEY)")
 	tx, err := db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for err == nil {
 		_, err = tx.Exec("DELETE FROM t")
 	}

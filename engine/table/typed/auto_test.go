@@ -25,15 +25,10 @@ func TestTypedAuto(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	one := note{Text: "e"}
-	if err := notes.Put(ctx, db, &one); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, notes.Put(ctx, db, &one))
 	rows = append(rows, one)
 	ref := note{Ref: keycodec.UUID{7}, Text: "f"}
-	err := db.Update(ctx, func(tx *table.Tx) error { return notes.Insert(ctx, tx, &ref) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.Update(ctx, func(tx *table.Tx) error { return notes.Insert(ctx, tx, &ref) }))
 	rows = append(rows, ref)
 	refs := map[keycodec.UUID]bool{}
 	for i, want := range []int64{1, 2, 70, 0, 0, 0} {
@@ -90,9 +85,7 @@ func TestTypedAutoTime(t *testing.T) {
 	before := time.Now().Truncate(time.Millisecond)
 	made, given := stamped{ID: 1}, stamped{ID: 2, At: time.UnixMilli(5).UTC()}
 	for _, row := range []*stamped{&made, &given} {
-		if err := all.Insert(ctx, db, row); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, all.Insert(ctx, db, row))
 	}
 	if made.At.Before(before) || made.At.After(time.Now()) || given.At != time.UnixMilli(5).UTC() {
 		t.Errorf("the times are %v and %v, after %v", made.At, given.At, before)

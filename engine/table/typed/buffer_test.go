@@ -14,14 +14,10 @@ import (
 func TestBufferWritesByCount(t *testing.T) {
 	db, accounts, _, _ := openAccounts(t, nil)
 	buffer, err := typed.NewBuffer(db, accounts, &typed.BufferOptions{Rows: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for i := range int64(250) {
 		for _, balance := range []int64{1, i} { // the second one counts
-			if err := buffer.Put(ctx, &account{ID: 1000 + i, Balance: balance}); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, buffer.Put(ctx, &account{ID: 1000 + i, Balance: balance}))
 		}
 	}
 	// The row 99 fills the buffer with its first value and waits with its second one, so the
@@ -34,9 +30,7 @@ func TestBufferWritesByCount(t *testing.T) {
 	}
 	sum := int64(0)
 	for a, err := range accounts.Where().Each(ctx, db) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		sum += a.Balance
 	}
 	if want := int64(10*100 + 249*250/2); sum != want {
@@ -47,13 +41,9 @@ func TestBufferWritesByCount(t *testing.T) {
 func TestBufferWritesByTime(t *testing.T) {
 	db, accounts, id, _ := openAccounts(t, nil)
 	buffer, err := typed.NewBuffer(db, accounts, &typed.BufferOptions{Delay: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for i := range int64(3) {
-		if err := buffer.Put(ctx, &account{ID: 100 + i}); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, buffer.Put(ctx, &account{ID: 100 + i}))
 		for buffer.Len() > 0 {
 			runtime.Gosched()
 		}
@@ -71,9 +61,7 @@ func TestBufferConcurrent(t *testing.T) {
 	db, accounts, _, _ := openAccounts(t, nil)
 	buffer, err := typed.NewBuffer(db, accounts, &typed.BufferOptions{Rows: 7,
 		Delay: 100 * time.Microsecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var group sync.WaitGroup
 	for g := range int64(4) {
 		group.Go(func() {
@@ -85,9 +73,7 @@ func TestBufferConcurrent(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if err := buffer.Flush(ctx); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, buffer.Flush(ctx))
 	if n, err := accounts.Where().Count(ctx, db); n != 410 || err != nil {
 		t.Errorf("%d rows, want 410: %v", n, err)
 	}

@@ -42,17 +42,11 @@ func TestTypedChecks(t *testing.T) {
 		t.Errorf("%d rows, %v", n, err)
 	}
 	five := readings(5)
-	if err := typed.Migrate(ctx, db, five); !errors.Is(err, table.ErrCheck) {
-		t.Errorf("a check that is false for a row: %v", err)
-	}
+	wantIs(t, typed.Migrate(ctx, db, five), table.ErrCheck)
 	if err := five.Insert(ctx, db, &reading{"d", 1, 20}); err != nil {
 		t.Errorf("after a check was dropped and not added: %v", err)
 	}
 	fifty := readings(50)
-	if err := typed.Migrate(ctx, db, fifty); err != nil {
-		t.Fatal(err)
-	}
-	if err := fifty.Put(ctx, db, &reading{"d", 1, 50}); !errors.Is(err, table.ErrCheck) {
-		t.Errorf("the new check: %v", err)
-	}
+	ok(t, typed.Migrate(ctx, db, fifty))
+	wantIs(t, fifty.Put(ctx, db, &reading{"d", 1, 50}), table.ErrCheck)
 }

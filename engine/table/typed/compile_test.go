@@ -15,9 +15,7 @@ import (
 func TestWrongTypesDoNotCompile(t *testing.T) {
 	testutil.SlowUnderRace(t, "runs the compiler")
 	source, err := os.ReadFile("testdata/wrongtypes/wrong.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	// -e is for all errors instead of ten.
 	out, err := exec.Command("go", "build", "-gcflags=-e", "./testdata/wrongtypes").CombinedOutput()
 	if err == nil || bytes.Contains(out, []byte("cannot find")) {

@@ -12,6 +12,8 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
+var ok = testutil.OK
+
 type fuzzedRow struct {
 	A string           `kstone:"a,pk"`
 	B time.Time        `kstone:"b,sk,ms"`
@@ -33,29 +35,21 @@ type fuzzedRow struct {
 func FuzzStructRow(f *testing.F) {
 	t := NewTable[fuzzedRow]("t")
 	s, err := t.Schema()
-	if err != nil {
-		f.Fatal(err)
-	}
+	ok(f, err)
 	if s, err = s.WithID(7); err != nil {
 		f.Fatal(err)
 	}
 	b, err := t.bindTo(new(table.Table), s)
-	if err != nil {
-		f.Fatal(err)
-	}
+	ok(f, err)
 	text, small := "text", int8(-3)
 	for _, row := range []fuzzedRow{{}, {A: "a\x00", B: time.UnixMilli(-5), C: -1, D: 9,
 		E: time.UnixMicro(77), F: &text, G: []int16{1, -2}, H: 1.5, I: keycodec.UUID{3}, J: true,
 		K: keycodec.NewDecimal(15, 1), L: "last", M: &small}} {
 		values := b.appendValues(nil, t.fields, unsafe.Pointer(&row))
 		pk, sk, err := s.AppendRowKey(nil, nil, values)
-		if err != nil {
-			f.Fatal(err)
-		}
+		ok(f, err)
 		value, err := s.AppendRow(nil, values)
-		if err != nil {
-			f.Fatal(err)
-		}
+		ok(f, err)
 		f.Add(pk, sk, value)
 	}
 	f.Fuzz(func(test *testing.T, pk, sk, value []byte) {

@@ -105,13 +105,9 @@ func TestStructsAreWrittenAsTheirValues(t *testing.T) {
 	if err == nil {
 		def, err = def.WithID(7)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	b, err := plain.bindTo(new(table.Table), def)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if b.direct == nil {
 		t.Fatal("some column is not among those that are written without values")
 	}
@@ -187,13 +183,9 @@ func needsValues[T any](t *testing.T) {
 	t.Helper()
 	of := NewTable[T]("t")
 	def, err := of.Schema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	b, err := of.bindTo(new(table.Table), def)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if b.direct != nil {
 		t.Errorf("%T is written without values", *new(T))
 	}

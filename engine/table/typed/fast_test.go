@@ -118,9 +118,7 @@ func BenchmarkTypedGet(b *testing.B) {
 	at := typed.Col(sales, func(s *sale) *time.Time { return &s.At })
 	seq := typed.Col(sales, func(s *sale) *int64 { return &s.Seq })
 	handle, err := db.Table("sales")
-	if err != nil {
-		b.Fatal(err)
-	}
+	ok(b, err)
 	q := sales.Where(shop.EqArg(shop.Arg("shop")), at.EqArg(at.Arg("at")),
 		seq.EqArg(seq.Arg("seq"))).Prepare()
 	shopIs, atIs, seqIs := shop.Arg("shop"), at.Arg("at"), seq.Arg("seq")

@@ -30,9 +30,7 @@ func TestGetTakesThePrimaryKeyAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	cache, err := typed.NewRowCache(db, places, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer cache.Close()
 	get := map[string]func(key ...typed.Predicate[place]) (place, error){
 		"Get": func(key ...typed.Predicate[place]) (place, error) {

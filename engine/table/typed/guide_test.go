@@ -301,9 +301,7 @@ func Example_conflictingPatterns() {
 // examples above print, and looks for its Go blocks in this file.
 func TestDesigningKeysPage(t *testing.T) {
 	source, err := os.ReadFile("guide_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	normal := func(text string) string {
 		var b strings.Builder
 		for line := range strings.Lines(text) {

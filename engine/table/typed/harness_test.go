@@ -11,8 +11,11 @@ import (
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/engine/table/typed"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
+
+var ok, wantIs = testutil.OK, testutil.WantIs
 
 // trip has a column of most kinds.
 type trip struct {
@@ -72,17 +75,13 @@ func openTyped(t testing.TB, tables ...typed.Definition) *table.DB {
 	t.Helper()
 	db, err := local.OpenDir(ctx, t.TempDir(),
 		&local.Options{Engine: &engine.Options{InMemory: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := typed.Migrate(ctx, db, tables...); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, typed.Migrate(ctx, db, tables...))
 	return db
 }
 

@@ -30,9 +30,7 @@ func openPairs(t *testing.T) (*table.DB, *tripTable, typed.Query[pair]) {
 
 func explained(t *testing.T, x *plan.Explanation, err error) string {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return x.String()
 }
 

@@ -38,9 +38,7 @@ func openJoin(t *testing.T) (*table.DB, *rides) {
 	t.Helper()
 	db, trips, riders, _ := openRides(t)
 	nicks := typed.NewTable[nick]("nicks")
-	if err := typed.Migrate(ctx, db, nicks); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, typed.Migrate(ctx, db, nicks))
 	rows := []nick{{"a", pointer("ace"), nil}, {"", nil, nil}}
 	if _, err := nicks.InsertMany(ctx, db, rows); err != nil {
 		t.Fatal(err)
@@ -153,9 +151,7 @@ func TestColumnsAndGroupsOfJoins(t *testing.T) {
 		typed.ByPtr(r.kind, func(s *sum) **string { return &s.kind }),
 		typed.Max(r.dist, func(s *sum) *float64 { return &s.most }))
 	for s, err := range groups.Having(count.Ge(2)).OrderBy(rider.Asc()).All(ctx, db) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		kind := "NULL"
 		if s.kind != nil {
 			kind = *s.kind
@@ -168,9 +164,7 @@ func TestColumnsAndGroupsOfJoins(t *testing.T) {
 	var names []string
 	for name, err := range typed.Distinct(r.all().OrderBy(r.riderName.Desc()), r.riderName).All(ctx,
 		db) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		names = append(names, name)
 	}
 	if !slices.Equal(names, []string{"rider b", "rider a"}) {
@@ -259,9 +253,7 @@ func TestLeftJoinSeesPartnersOfNulls(t *testing.T) {
 	}
 	partners := map[string]bool{}
 	for p, err := range pairs.On(left.EqColumn(right), right.Ne("b")).All(ctx, db) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		partners[p.Left.Kind] = p.Right != nil
 	}
 	if !partners[""] || partners["b"] || len(partners) != 2 {

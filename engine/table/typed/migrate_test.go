@@ -1,7 +1,6 @@
 package typed_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -32,14 +31,10 @@ func TestMigrate(t *testing.T) {
 	v1.Index("by_color", color.Asc())
 	v1.Index("by_text", text1.Asc())
 	db := openTyped(t, v1)
-	if err := typed.Migrate(ctx, db, v1); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, typed.Migrate(ctx, db, v1))
 	for i := range 5 {
 		n := noteV1{int64(i), "text", "red"}
-		if err := v1.Insert(ctx, db, &n); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, v1.Insert(ctx, db, &n))
 	}
 	v2 := typed.NewTable[noteV2]("notes")
 	stars := typed.Col(v2, func(n *noteV2) *int32 { return &n.Stars })
@@ -50,16 +45,12 @@ func TestMigrate(t *testing.T) {
 		t.Error("a table that has not been changed is attached")
 	}
 	for range 2 { // the second time there is nothing to do
-		if err := typed.Migrate(ctx, db, v2); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, typed.Migrate(ctx, db, v2))
 	}
 	if err := typed.Attach(ctx, db, v1); err == nil || !strings.Contains(err.Error(), "text") {
 		t.Errorf("the old struct is attached: %v", err)
 	}
-	if err := v2.Insert(ctx, db, &noteV2{ID: 9, Body: "new", Stars: 1, Seen: day(2)}); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, v2.Insert(ctx, db, &noteV2{ID: 9, Body: "new", Stars: 1, Seen: day(2)}))
 	old, err := v2.Get(ctx, db, typed.Col(v2, func(n *noteV2) *int64 { return &n.ID }).Eq(4))
 	if want := (noteV2{ID: 4, Body: "text", Stars: 3}); err != nil || old != want {
 		t.Errorf("a row from before: %+v, want %+v, %v", old, want, err)
@@ -69,9 +60,7 @@ func TestMigrate(t *testing.T) {
 		t.Errorf("%d rows by the new index: %v", n, err)
 	}
 	handle, err := db.Table("notes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var names []string
 	for _, x := range handle.Schema().Indexes {
 		if x.State != schema.Dropping {
@@ -92,13 +81,9 @@ func TestMigrateZones(t *testing.T) {
 	zones := func(choose func(*typed.Table[noteV1], typed.Column[noteV1, string])) []int {
 		notes := typed.NewTable[noteV1]("notes")
 		choose(notes, typed.Col(notes, func(n *noteV1) *string { return &n.Color }))
-		if err := typed.Migrate(ctx, db, notes); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, typed.Migrate(ctx, db, notes))
 		handle, err := db.Table("notes")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		return handle.Schema().Zones
 	}
 	type table = typed.Table[noteV1]
@@ -118,9 +103,7 @@ func TestMigrateZones(t *testing.T) {
 	id := typed.Col(notes, func(n *noteV1) *int64 { return &n.ID })
 	wantPanic(t, func() { notes.Zones(id) }, "notes", "zones")
 	notes = typed.NewTable[noteV1]("notes")
-	if err := typed.Migrate(ctx, db, notes); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, typed.Migrate(ctx, db, notes))
 	wantPanic(t, func() { notes.Zones() }, "notes", "after the table was used")
 }
 
@@ -138,12 +121,8 @@ func TestMigrateRefuses(t *testing.T) {
 		t.Errorf("after a refused change: %v", err)
 	}
 	none := typed.NewTable[noteV1]("none")
-	if err := typed.Attach(ctx, db, none); !errors.Is(err, table.ErrNoTable) {
-		t.Errorf("no table is attached: %v", err)
-	}
-	if err := none.Insert(ctx, db, &noteV1{}); !errors.Is(err, table.ErrNoTable) {
-		t.Errorf("no table is written to: %v", err)
-	}
+	wantIs(t, typed.Attach(ctx, db, none), table.ErrNoTable)
+	wantIs(t, none.Insert(ctx, db, &noteV1{}), table.ErrNoTable)
 }
 
 // wantPanic runs f, which must panic with a text that has all the words.

@@ -94,9 +94,7 @@ func TestTypedIsUntyped(t *testing.T) {
 	trips := newTrips("trips")
 	db := openTyped(t, trips)
 	handle, err := db.Table("trips")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	dist := func(o *trip) *float64 { return &o.Dist }
 	testutil.Check(t, func(r *rapid.T) {
 		o := drawTrip(r)

@@ -29,9 +29,7 @@ func openRides(t *testing.T) (*table.DB, *tripTable, *typed.Table[rider],
 		t.Fatal(err)
 	}
 	for _, name := range []string{"a", "b", "z"} {
-		if err := riders.Insert(ctx, db, &rider{ID: name, Name: "rider " + name}); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, riders.Insert(ctx, db, &rider{ID: name, Name: "rider " + name}))
 	}
 	return db, trips, riders, id
 }
@@ -61,9 +59,7 @@ func TestTypedGroups(t *testing.T) {
 	all := typed.GroupBy(q, status, count, dists, users, least, most, avg, sum, last)
 	var got []string
 	for s, err := range all.All(ctx, db) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		got = append(got, fmt.Sprint(s.Status, " ", s.Count, s.Dists, s.Cars, s.Min, s.Max, s.Sum,
 			s.Avg, s.Last))
 	}
@@ -137,9 +133,7 @@ func TestDistinctOfAColumn(t *testing.T) {
 	var users []string
 	for u, err := range typed.Distinct(trips.Where().OrderBy(trips.user.Desc()),
 		trips.user).All(ctx, db) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		users = append(users, u)
 	}
 	if !slices.Equal(users, []string{"d", "c", "b", "a"}) {
@@ -155,17 +149,13 @@ func TestTypedPages(t *testing.T) {
 	var got, want []trip
 	for o, err := range trips.Where(trips.dist.Ge(3)).OrderBy(trips.status.Desc()).Limit(
 		100).All(ctx, db) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		want = append(want, o)
 	}
 	pages := 0
 	for cursor := []byte(nil); pages == 0 || cursor != nil; pages++ {
 		rows, next, err := q.After(cursor).Page(ctx, db)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		got, cursor = append(got, rows...), next
 	}
 	if len(want) != 37 || len(got) != 37 || pages != 6 {
@@ -203,9 +193,7 @@ func TestTypedPages(t *testing.T) {
 func TestTypedReaders(t *testing.T) {
 	db, trips, _, _ := openRides(t)
 	snap, err := db.Snapshot(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer snap.Close()
 	first := queryTrips()[0]
 	key := []typed.Predicate[trip]{trips.user.Eq(first.User), trips.at.Eq(first.At),
@@ -230,9 +218,7 @@ func TestTypedReaders(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if got, err := trips.Get(ctx, snap, key...); err != nil || !reflect.DeepEqual(got, first) {
 		t.Errorf("in the snapshot: %+v, %v", got, err)
 	}
@@ -254,27 +240,17 @@ func TestTypedWrites(t *testing.T) {
 	key := []typed.Predicate[trip]{trips.seq.Eq(o.Seq), trips.user.Eq(o.User), trips.at.Eq(o.At)}
 	err := trips.Set(ctx, db, []typed.Assign[trip]{trips.dist.Add(0.5), trips.status.Set(""),
 		trips.note.Set("changed"), trips.cents.Set(5)}, append(key, trips.status.Eq("new"))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	got, err := trips.Get(ctx, db, key...)
 	if err != nil || got.Dist != 5.5 || got.Status != "" || *got.Note != "changed" ||
 		got.Cents != 5 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	err = trips.Delete(ctx, db, append(key, trips.status.Eq("new"))...)
-	if !errors.Is(err, table.ErrConditionFailed) {
-		t.Errorf("with a condition that does not hold: %v", err)
-	}
-	if err := trips.Delete(ctx, db, key...); err != nil {
-		t.Fatal(err)
-	}
-	if err := trips.Delete(ctx, db, key...); !errors.Is(err, table.ErrNotFound) {
-		t.Errorf("deleted again: %v", err)
-	}
-	if err := trips.Delete(ctx, db, key[:2]...); !errors.Is(err, table.ErrInvalid) {
-		t.Errorf("with a part of the key: %v", err)
-	}
+	wantIs(t, err, table.ErrConditionFailed)
+	ok(t, trips.Delete(ctx, db, key...))
+	wantIs(t, trips.Delete(ctx, db, key...), table.ErrNotFound)
+	wantIs(t, trips.Delete(ctx, db, key[:2]...), table.ErrInvalid)
 	n, err := trips.UpdateWhere(ctx, db, trips.user.Eq("a"), trips.dist.Set(-1))
 	if n != 10 || err != nil {
 		t.Errorf("%d rows changed: %v", n, err)
@@ -282,9 +258,7 @@ func TestTypedWrites(t *testing.T) {
 	if n, err := trips.DeleteWhere(ctx, db, trips.dist.Eq(-1)); n != 10 || err != nil {
 		t.Errorf("%d rows deleted: %v", n, err)
 	}
-	if err := trips.Put(ctx, db, &got); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, trips.Put(ctx, db, &got))
 	if n, err := trips.Where().Count(ctx, db); n != 30 || err != nil {
 		t.Errorf("%d rows left: %v", n, err)
 	}

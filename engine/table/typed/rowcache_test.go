@@ -27,14 +27,10 @@ func openAccounts(t *testing.T, o *typed.CacheOptions) (*table.DB, *typed.Table[
 	id := typed.Col(accounts, func(a *account) *int64 { return &a.ID })
 	db := openTyped(t, accounts)
 	cache, err := typed.NewRowCache(db, accounts, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(cache.Close)
 	for i := range int64(10) {
-		if err := accounts.Insert(ctx, db, &account{ID: i, Balance: 100}); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, accounts.Insert(ctx, db, &account{ID: i, Balance: 100}))
 	}
 	return db, accounts, id, cache
 }
@@ -57,15 +53,11 @@ func TestRowCacheSeesWrites(t *testing.T) {
 	key := id.Eq(3)
 	wantBalance(t, cache, key, 100, 0)
 	wantBalance(t, cache, key, 100, 1)
-	if err := accounts.Put(ctx, db, &account{ID: 3, Balance: 5}); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, accounts.Put(ctx, db, &account{ID: 3, Balance: 5}))
 	wantBalance(t, cache, key, 5, 1)
 	// A write that knows nothing of the struct.
 	handle, err := db.Table("accounts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if _, err := handle.UpdateWhere(ctx, nil, []table.Assignment{{Column: 1,
 		Value: expr.Const{Value: expr.Int(6)}}}); err != nil {
 		t.Fatal(err)
@@ -80,14 +72,10 @@ func TestRowCacheSeesWrites(t *testing.T) {
 		wantBalance(t, cache, key, 6, 2)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	wantBalance(t, cache, key, 7, 2)
 	wantBalance(t, cache, key, 7, 3)
-	if err := accounts.Delete(ctx, db, key); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, accounts.Delete(ctx, db, key))
 	if _, err := cache.Get(ctx, key); !errors.Is(err, table.ErrNotFound) {
 		t.Errorf("a deleted row: %v", err)
 	}
@@ -112,16 +100,12 @@ func TestRowCacheForgets(t *testing.T) {
 	wantBalance(t, cache, id.Eq(1), 100, 2)
 	// A row that expires earlier by itself.
 	soon := now.Add(30*time.Second - time.Hour)
-	if err := accounts.Put(ctx, db, &account{ID: 1, Balance: 8, Until: soon}); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, accounts.Put(ctx, db, &account{ID: 1, Balance: 8, Until: soon}))
 	wantBalance(t, cache, id.Eq(1), 8, 2)
 	wantBalance(t, cache, id.Eq(1), 8, 3)
 	now = now.Add(31 * time.Second)
 	wantBalance(t, cache, id.Eq(1), 8, 3) // the engine's clock has not moved
-	if err := db.AddColumn(ctx, "accounts", columnOf("extra")); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.AddColumn(ctx, "accounts", columnOf("extra")))
 	wantBalance(t, cache, id.Eq(1), 8, 3)
 	if _, err := cache.Get(ctx); !errors.Is(err, table.ErrInvalid) {
 		t.Errorf("without a key: %v", err)
@@ -158,9 +142,7 @@ func TestRowCacheIsNeverStale(t *testing.T) {
 		} else {
 			err = accounts.Put(ctx, db, &next)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		written.Store(next.Balance)
 	}
 	group.Wait()

@@ -1,7 +1,6 @@
 package typed_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -43,16 +42,12 @@ func TestShardedTables(t *testing.T) {
 		rows[i] = reading{"hot", int64(i), int32(i % 10)}
 	}
 	for i := range 100 {
-		if err := readings.Insert(ctx, db, &rows[i]); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, readings.Insert(ctx, db, &rows[i]))
 	}
 	if _, err := readings.PutMany(ctx, db, rows); err != nil {
 		t.Fatal(err)
 	}
-	if err := readings.Insert(ctx, db, &rows[7]); !errors.Is(err, table.ErrUnique) {
-		t.Errorf("a row with a key that is taken: %v", err)
-	}
+	wantIs(t, readings.Insert(ctx, db, &rows[7]), table.ErrUnique)
 	checkStripes(t, db, rows)
 	for i := range rows {
 		got, err := readings.Get(ctx, db, source.Eq("hot"), seq.Eq(int64(i)))
@@ -84,12 +79,8 @@ func TestShardedTables(t *testing.T) {
 	}
 	err = readings.Update(ctx, db, func(r *reading) error { r.N = 77; return nil },
 		source.Eq("hot"), seq.Eq(5))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := readings.Delete(ctx, db, source.Eq("hot"), seq.Eq(6)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, readings.Delete(ctx, db, source.Eq("hot"), seq.Eq(6)))
 	if c, err := readings.Where(n.Eq(77)).Count(ctx, db); c != 1 || err != nil {
 		t.Errorf("%d rows were updated, %v", c, err)
 	}
@@ -107,9 +98,7 @@ func checkStripes(t *testing.T, db *table.DB, rows []reading) {
 		row := def.Schema().Row()
 		row[0], row[1] = expr.String(rows[i].Source), expr.Int(rows[i].Seq)
 		pk, _, err := def.Schema().AppendRowKey(nil, nil, row)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		stripes[keycodec.Stripe(pk)] = true
 	}
 	if len(stripes) != 8 {
@@ -129,9 +118,7 @@ func TestShardedOverValues(t *testing.T) {
 	table16, seq, name := upsets(16)
 	db := openTyped(t, table16)
 	for i := range 50 {
-		if err := table16.Put(ctx, db, &upset{int64(i), "Ab", int32(i)}); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, table16.Put(ctx, db, &upset{int64(i), "Ab", int32(i)}))
 	}
 	got, err := table16.Get(ctx, db, seq.Eq(30), name.Eq("aB"))
 	if err != nil || got != (upset{30, "Ab", 30}) {
@@ -139,9 +126,7 @@ func TestShardedOverValues(t *testing.T) {
 	}
 	var order []int64
 	for u, err := range table16.Where(seq.Lt(5)).OrderBy(seq.Desc()).Each(ctx, db) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		order = append(order, u.Seq)
 	}
 	if !slices.Equal(order, []int64{4, 3, 2, 1, 0}) {

@@ -15,9 +15,7 @@ func TestTypedRowsComeBack(t *testing.T) {
 	trips := newTrips("trips")
 	db := openTyped(t, trips)
 	for _, want := range []trip{fullTrip(), emptyTrip()} {
-		if err := trips.Insert(ctx, db, &want); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, trips.Insert(ctx, db, &want))
 		got, err := trips.Get(ctx, db, trips.user.Eq(want.User), trips.at.Eq(want.At),
 			trips.seq.Eq(want.Seq))
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -35,9 +33,7 @@ func TestTypedRowsComeBack(t *testing.T) {
 		if loaded.Local = 0; err != nil || !reflect.DeepEqual(loaded, want) {
 			t.Errorf("Load: %+v, want %+v: %v", loaded, want, err)
 		}
-		if err := trips.Insert(ctx, db, &want); !errors.Is(err, table.ErrUnique) {
-			t.Errorf("a second row with the key: %v", err)
-		}
+		wantIs(t, trips.Insert(ctx, db, &want), table.ErrUnique)
 	}
 	if _, err := trips.Get(ctx, db, trips.user.Eq("x"), trips.at.Eq(day(1)),
 		trips.seq.Eq(1)); !errors.Is(err, table.ErrNotFound) {
@@ -140,15 +136,11 @@ func checkQuery(t *testing.T, db *table.DB, q, ordered typed.Query[trip], want [
 	t.Helper()
 	var got, each []trip
 	for o, err := range ordered.All(ctx, db, args...) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		got = append(got, o)
 	}
 	for o, err := range ordered.Prepare().Each(ctx, db, args...) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		each = append(each, trip{Seq: o.Seq, User: strings.Clone(o.User),
 			Status: strings.Clone(o.Status)})
 	}

@@ -82,9 +82,7 @@ type quakeLine struct {
 func importPage(t *testing.T, db *table.DB) {
 	t.Helper()
 	buffer, err := typed.NewBuffer(db, Cities, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	err = eachLine("cities.jsonl.gz", 20_000, func(line []byte) error {
 		var c City
 		if err := json.Unmarshal(line, &c); err != nil {
@@ -103,9 +101,7 @@ func importPage(t *testing.T, db *table.DB) {
 		return Quakes.Insert(ctx, db, &Quake{q.Net, time.UnixMilli(q.Time), q.Code, q.Mag, q.Place,
 			q.Depth})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 }
 
 // TestTablesPage runs what docs/tables.md shows and compares what it prints.
@@ -117,9 +113,7 @@ func TestTablesPage(t *testing.T) {
 	importPage(t, db)
 	var out strings.Builder
 	show := func(what fmt.Stringer, err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		// The page shows a plan without estimates and notes, an attribute on a line.
 		for line := range strings.Lines(what.String()) {
 			if strings.HasPrefix(line, "statistics of ") {
@@ -173,9 +167,7 @@ func comparePage(t *testing.T, printed string) {
 	for _, name := range []string{"tables_page_test.go", "tables_page_kstone_test.go",
 		"example_test.go"} {
 		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		source += string(data)
 	}
 	known := map[string]bool{}
@@ -203,9 +195,7 @@ func comparePage(t *testing.T, printed string) {
 func blocksOf(t *testing.T, page string) iter.Seq2[string, string] {
 	t.Helper()
 	data, err := os.ReadFile("../../../docs/" + page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return func(yield func(kind, text string) bool) {
 		kind, text := "", ""
 		for line := range strings.Lines(string(data)) {

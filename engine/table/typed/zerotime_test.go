@@ -43,9 +43,7 @@ func TestZeroTimes(t *testing.T) {
 	}
 	year1 := expr.Time(time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC))
 	handle, err := db.Table("moments")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	stored, err := handle.Get(ctx, year1)
 	if err != nil || stored[1] != year1 || stored[2] != year1 || !stored[3].IsNull() ||
 		stored[4] != year1 {
@@ -96,12 +94,8 @@ func TestZeroTimesThatAreRefused(t *testing.T) {
 	id := typed.Col(sessions, func(s *session) *int64 { return &s.ID })
 	seen := typed.Col(sessions, func(s *session) *time.Time { return &s.Seen })
 	db := openTyped(t, sessions, ticks, leases)
-	if err := sessions.Insert(ctx, db, &session{1, time.Now()}); err != nil {
-		t.Fatal(err)
-	}
-	if err := leases.Insert(ctx, db, &lease{ID: 1}); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, sessions.Insert(ctx, db, &session{1, time.Now()}))
+	ok(t, leases.Insert(ctx, db, &lease{ID: 1}))
 	if n, err := leases.Where().Count(ctx, db); n != 1 || err != nil {
 		t.Errorf("%d leases without an end: %v", n, err)
 	}

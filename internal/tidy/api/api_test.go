@@ -15,7 +15,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kstonedb/kstone/internal/testutil"
 )
+
+var ok = testutil.OK
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
@@ -37,14 +41,10 @@ func TestAPI(t *testing.T) {
 		file := filepath.Join("testdata", strings.ReplaceAll(path, "/", "_")+".txt")
 		got := listing(pkg)
 		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, os.WriteFile(file, []byte(got), 0o644))
 		}
 		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for _, line := range difference(got, string(want)) {
 			t.Errorf("%s is new in %s: see docs/compatibility.md, then make golden", line, path)
 		}
@@ -75,9 +75,7 @@ func load(t *testing.T) (pkgs []*types.Package) {
 	list := exec.Command("go", args...)
 	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	done := imports{known: map[string]*types.Package{"unsafe": types.Unsafe}}
 	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); { // dependencies come first
 		var p struct {
@@ -85,9 +83,7 @@ func load(t *testing.T) (pkgs []*types.Package) {
 			GoFiles         []string
 			ImportMap       map[string]string
 		}
-		if err := d.Decode(&p); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, d.Decode(&p))
 		if done.known[p.ImportPath] != nil {
 			continue
 		}
@@ -95,9 +91,7 @@ func load(t *testing.T) (pkgs []*types.Package) {
 		var files []*ast.File
 		for _, name := range p.GoFiles {
 			f, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			files = append(files, f)
 		}
 		done.paths = p.ImportMap

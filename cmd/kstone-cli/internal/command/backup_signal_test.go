@@ -20,9 +20,7 @@ func TestStoppedBackup(t *testing.T) {
 		t.Skip("needs signals between processes")
 	}
 	self, err := exec.LookPath("kstone-cli")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	there, err := os.MkdirTemp("/dev/shm", "kstone-test-")
 	if err != nil {
 		t.Skipf("no other file system: %v", err)
@@ -30,15 +28,9 @@ func TestStoppedBackup(t *testing.T) {
 	defer func() { _ = os.RemoveAll(there) }()
 	db, dest := filepath.Join(t.TempDir(), "a.db"), filepath.Join(there, "copy.db")
 	e, err := engine.Open(db, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Put(engine.Key{PK: []byte("k")}, make([]byte, 1<<20)); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, e.Put(engine.Key{PK: []byte("k")}, make([]byte, 1<<20)))
+	ok(t, e.Close())
 	if err := os.Link(filepath.Join(db, "CURRENT"), filepath.Join(there, "link")); err == nil {
 		t.Skipf("%s is not on another file system", there)
 	}
@@ -46,15 +38,11 @@ func TestStoppedBackup(t *testing.T) {
 		cmd := exec.Command(self, "backup", db, dest, "--rate", "1")
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, cmd.Start())
 		for len(files(dest)) < 2 { // the lock and a file that is being copied
 			runtime.Gosched()
 		}
-		if err := cmd.Process.Signal(sig); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, cmd.Process.Signal(sig))
 		err := cmd.Wait()
 		if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(out.String(), "interrupted") {
 			t.Errorf("%v: %v\n%s", sig, err, &out)

@@ -10,21 +10,20 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
+
+var ok = testutil.OK
 
 // places returns a session on a database with sort keys of three fields.
 func places(t *testing.T) *session {
 	t.Helper()
 	a := &cli.App{Out: io.Discard, Err: io.Discard}
 	d, err := a.OpenDB("places", cli.Create, &engine.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { d.Close() })
 	d.Schema, err = layout.ParseSchema([]string{"country"}, []string{"region", "county", "city"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for _, place := range []string{
 		"IT/Lombardy/Milano/Abbiategrasso", "IT/Lombardy/Milano/Albairate",
 		"IT/Lombardy/Provincia di Brescia/Brescia", "IT/Tuscany/Pisa/Pisa",
@@ -39,9 +38,7 @@ func places(t *testing.T) *session {
 		if err == nil {
 			err = d.Put(engine.Key{PK: []byte(parts[0]), SK: sk}, []byte("{}"))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 	}
 	return &session{app: a, db: d}
 }
@@ -50,9 +47,7 @@ func places(t *testing.T) *session {
 func TestShellCompletion(t *testing.T) {
 	s := places(t)
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("a file.csv", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.WriteFile("a file.csv", nil, 0o600))
 	for _, c := range []struct {
 		line string
 		head string

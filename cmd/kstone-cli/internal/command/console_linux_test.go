@@ -23,28 +23,18 @@ func TestConsoleAndTop(t *testing.T) {
 	t.Parallel()
 	db := filepath.Join(t.TempDir(), "c.db")
 	e, err := engine.Open(db, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Put(engine.K("k", "s"), []byte("v")); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, e.Put(engine.K("k", "s"), []byte("v")))
+	ok(t, e.Close())
 	served := startTerminal(t, nil, "console", db, "--write")
 	served.expect("Ctrl-C ends the console")
 	served.mu.Lock()
 	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=\w+`).FindString(served.out.String())
 	served.mu.Unlock()
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	answer, err := (&http.Client{Jar: jar}).Get(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	page, err := io.ReadAll(answer.Body)
 	answer.Body.Close()
 	if err != nil || answer.StatusCode != http.StatusOK || answer.Request.URL.RawQuery != "" ||
@@ -80,9 +70,7 @@ func TestConsoleAndTop(t *testing.T) {
 func modesOf(t *testing.T, x *terminal) uint32 {
 	t.Helper()
 	modes, err := unix.IoctlGetTermios(int(x.master.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return modes.Lflag
 }
 

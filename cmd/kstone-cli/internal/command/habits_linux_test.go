@@ -26,9 +26,7 @@ func towns(t *testing.T, rows int) (dir, db string) {
 			strings.Repeat("wide ", 12))
 	}
 	file := filepath.Join(dir, "towns.jsonl")
-	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.WriteFile(file, []byte(text.String()), 0o600))
 	db = filepath.Join(dir, "my.db")
 	for _, args := range [][]string{{"import", db, file, "--pk", "id:int"},
 		{"import", db, file, "--table", "towns"}} {
@@ -48,9 +46,7 @@ func TestPreferencesOnTerminal(t *testing.T) {
 	dir, db := towns(t, 3)
 	write := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.WriteFile(path, []byte(text), mode))
 		return path
 	}
 	rc := write("shellrc", ".mode box\n.mode nonsense\n", 0o600)
@@ -179,9 +175,7 @@ func TestInterruptedImport(t *testing.T) {
 	}
 	x := startTerminal(t, nil, "import", db, pipe, "--pk", "id:int", "--format", "jsonl")
 	w, err := os.OpenFile(pipe, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer w.Close() // after Ctrl-C: the import waits for more
 	pad := strings.Repeat("x", 200)
 	for i := range 40_000 {

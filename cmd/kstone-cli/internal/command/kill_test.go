@@ -49,35 +49,23 @@ func TestKilledDedup(t *testing.T) {
 func TestKilledTransaction(t *testing.T) {
 	t.Parallel()
 	self, err := exec.LookPath("kstone-cli")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	dir := filepath.Join(t.TempDir(), "t.db")
 	cmd := exec.Command(self, "shell", dir, "--create")
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, cmd.Start())
 	_, err = io.WriteString(in, "CREATE TABLE t (a INT PRIMARY KEY);\n"+
 		"INSERT INTO t VALUES (1); BEGIN;\nINSERT INTO t VALUES (2), (3);\n"+
 		"DELETE FROM t WHERE a = 1; SELECT max(a) AS a FROM t;\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if line != "{\"a\":3}\n" || err != nil {
 		t.Errorf("%q, %v", line, err)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	rows, err := exec.Command(self, "sql", dir, "SELECT a FROM t").Output()
 	if string(rows) != "{\"a\":1}\n" || err != nil {
@@ -92,9 +80,7 @@ func TestKilledTransaction(t *testing.T) {
 func killAndFinish(t *testing.T, want, verb string, flags ...string) string {
 	t.Helper()
 	self, err := exec.LookPath("kstone-cli") // installed in PATH by testscript
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	dir := t.TempDir()
 	db := filepath.Join(dir, "cities.db")
 	file := filepath.Join("..", "..", "..", "..", "testdata", "cities.jsonl.gz")
@@ -123,18 +109,14 @@ func killAndFinish(t *testing.T, want, verb string, flags ...string) string {
 func checkDatabase(t *testing.T, dir string, want int) {
 	t.Helper()
 	db, err := engine.Open(dir, &engine.Options{MustExist: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer db.Close()
 	if _, err := db.Verify(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
 	n := 0
 	for item, err := range db.Scan(context.Background(), engine.Scan{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if !strings.HasPrefix(string(item.Value), `{"lat":`) {
 			t.Fatalf("item %q holds %q", item.Key, item.Value)
 		}

@@ -48,13 +48,9 @@ func TestManual(t *testing.T) {
 	testutil.SlowUnderRace(t, "starts a hundred programs")
 	dir := t.TempDir()
 	for name, text := range map[string]string{"towns.jsonl": townsFile, "more.jsonl": moreFile} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	if err := copyBundled(dir, "earthquakes.jsonl.gz"); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, copyBundled(dir, "earthquakes.jsonl.gz"))
 	runPage(t, dir, "cli.md")
 }
 
@@ -75,9 +71,7 @@ func runPage(t *testing.T, dir, page string) {
 		t.Skip("the examples are for a POSIX shell")
 	}
 	manual, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	blocks := regexp.MustCompile("(?s)```console\n(.*?)```").FindAllSubmatch(manual, -1)
 	if len(blocks) < 5 {
 		t.Fatalf("only %d examples found", len(blocks))

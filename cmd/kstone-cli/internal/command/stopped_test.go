@@ -17,6 +17,8 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
+var ok = testutil.OK
+
 // TestStoppedDedup: a dedup that is asked to stop removes its temporary directory and says
 // that it was interrupted.
 func TestStoppedDedup(t *testing.T) {
@@ -37,9 +39,7 @@ func TestStoppedSegmentBuild(t *testing.T) {
 		t.Errorf("left over: %v", names)
 	}
 	name := filepath.Join(dir, "keys.seg")
-	if err := os.WriteFile(name, []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.WriteFile(name, []byte("old"), 0o600))
 	stop(t, dir, append(args, "--force"), os.Interrupt, 1)
 	if text, err := os.ReadFile(name); err != nil || string(text) != "old" {
 		t.Errorf("the old segment is %q, %v", text, err)
@@ -59,16 +59,10 @@ func TestStoppedChanges(t *testing.T) {
 	put := exec.Command(self, "put", "c.db", "a", "x", "--set", "retain-bytes=1MiB")
 	follow := exec.Command(self, "changes", "c.db")
 	put.Dir, follow.Dir = dir, dir
-	if err := put.Run(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, put.Run())
 	out, err := follow.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := follow.Start(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, follow.Start())
 	lines := bufio.NewScanner(out)
 	for range 2 { // the second one is of a process that begins later
 		if !lines.Scan() || !strings.Contains(lines.Text(), `"kind":"put"`) {
@@ -80,9 +74,7 @@ func TestStoppedChanges(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := follow.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, follow.Process.Signal(os.Interrupt))
 	for lines.Scan() {
 	}
 	if _ = follow.Wait(); follow.ProcessState.ExitCode() != 130 {
@@ -111,21 +103,15 @@ func stop(t *testing.T, dir string, args []string, sig os.Signal, files int) {
 		t.Skip("needs signals between processes")
 	}
 	self, err := exec.LookPath("kstone-cli")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	cmd := exec.Command(self, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, cmd.Start())
 	// It reads only when it has its directory, and a pipe holds less than this.
 	if _, err := in.Write(bytes.Repeat([]byte(`{"id":"a"}`+"\n"), 100_000)); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
@@ -133,9 +119,7 @@ func stop(t *testing.T, dir string, args []string, sig os.Signal, files int) {
 	if names := filesIn(t, dir); len(names) != files {
 		t.Fatalf("in the directory while it runs: %v", names)
 	}
-	if err := cmd.Process.Signal(sig); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, cmd.Process.Signal(sig))
 	err = cmd.Wait()
 	if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(out.String(), "interrupted") {
 		t.Errorf("%v: %v\n%s", sig, err, &out)
@@ -145,9 +129,7 @@ func stop(t *testing.T, dir string, args []string, sig os.Signal, files int) {
 func filesIn(t *testing.T, dir string) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return names
 }
 
@@ -159,15 +141,11 @@ func TestShipBesideAWriter(t *testing.T) {
 	}
 	dir := t.TempDir()
 	db, err := engine.Open(filepath.Join(dir, "s.db"), &engine.Options{RetainBytes: 16 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer db.Close()
 	put := func() uint64 {
 		t.Helper()
-		if err := db.Put(engine.K("k", "s"), []byte("v"), engine.Sync); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, db.Put(engine.K("k", "s"), []byte("v"), engine.Sync))
 		return db.Metrics().LastVersion
 	}
 	put()
@@ -180,21 +158,15 @@ func TestShipBesideAWriter(t *testing.T) {
 	}
 	var out bytes.Buffer
 	follow.Stdout = &out
-	if err := follow.Start(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, follow.Start())
 	dest := ship.Directory(filepath.Join(dir, "dest"))
 	for last, until := uint64(0), put(); last < until; {
 		c, err := ship.List(t.Context(), dest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		last = c.Ranges[0].Last.Version
 	}
 	put()
-	if err := follow.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, follow.Process.Signal(os.Interrupt))
 	if err := follow.Wait(); err != nil || !strings.Contains(out.String(), "version 3 in") {
 		t.Errorf("%v: %s", err, &out)
 	}

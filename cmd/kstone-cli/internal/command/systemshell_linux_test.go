@@ -31,12 +31,8 @@ func TestSystemShells(t *testing.T) {
 			}
 			dir := t.TempDir()
 			script, err := exec.Command("kstone-cli", "completion", c.shell).Output()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, "script"), script, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
+			ok(t, os.WriteFile(filepath.Join(dir, "script"), script, 0o600))
 			for _, args := range [][]string{{"put", "alpha", "the value of alpha"},
 				{"sql", "CREATE TABLE towns (name TEXT PRIMARY KEY)"},
 				{"sql", "INSERT INTO towns VALUES ('Pisa')"}} {

@@ -47,36 +47,24 @@ func startSized(t *testing.T, cols uint16, env []string, args ...string) *termin
 func startProgram(t *testing.T, name string, cols uint16, env []string, args ...string) *terminal {
 	t.Helper()
 	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Skipf("no pseudo-terminals: %v", err)
 	}
 	fd := int(master.Fd())
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
 	size := &unix.Winsize{Row: 30, Col: cols}
-	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size))
 	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	cmd := exec.Command(path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.Env = append(append(os.Environ(), "TERM=xterm-256color"), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, cmd.Start())
 	slave.Close()
 	x := &terminal{t: t, master: master, cmd: cmd}
 	x.grown = sync.NewCond(&x.mu)

@@ -12,6 +12,8 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
+var ok = testutil.OK
+
 func forms(t testing.TB) []keyform.Form {
 	var list []keyform.Form
 	for _, o := range []keyform.Options{
@@ -26,9 +28,7 @@ func forms(t testing.TB) []keyform.Form {
 			"a:ip", "net:ipprefix:desc", "at:time-full"}},
 	} {
 		f, err := keyform.New(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		list = append(list, f)
 	}
 	return list
@@ -93,9 +93,7 @@ func FuzzExplain(f *testing.F) {
 	for _, s := range []string{"", "61", "49540000427265736369610000",
 		"00000008757365722331323300000000", "6100000001", "0010" + "1f"} {
 		b, err := hex.DecodeString(s)
-		if err != nil {
-			f.Fatal(err)
-		}
+		ok(f, err)
 		f.Add(b)
 	}
 	all := forms(f)
@@ -117,9 +115,7 @@ func TestGuessTaggedTuple(t *testing.T) {
 	key, err := keycodec.AppendTagged(nil, nil, true, -5, "Ada", []byte{1},
 		keycodec.Descending{Value: 2.5}, keycodec.UUID{1}, time.Unix(0, 0).UTC(),
 		netip.MustParseAddr("10.0.0.1"), netip.MustParsePrefix("10.0.0.0/8"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var parts []keyform.Part
 	for _, r := range keyform.Guess(key) {
 		if r.Layout == "tagged tuple" {

@@ -9,15 +9,16 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
+
+var ok = testutil.OK
 
 func TestSchemaRoundTrip(t *testing.T) {
 	for _, flags := range schemas[1:] {
 		s := parseSchema(t, flags)
 		data, err := s.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		again, err := layout.DecodeSchema(data)
 		if err != nil || !again.Equal(s) {
 			t.Errorf("%s came back as %s, %v", s.Flags(), again.Flags(), err)
@@ -42,9 +43,7 @@ func TestSchemaRoundTrip(t *testing.T) {
 // number.
 func fields(t *testing.T) (*engine.DB, *layout.Schema) {
 	db, err := engine.Open("fields", &engine.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { db.Close() })
 	s := parseSchema(t, [2][]string{{"p"}, {"a", "b", "n:int"}})
 	for _, a := range []string{"", "a", "ab", "b", "b\x00"} {
@@ -54,9 +53,7 @@ func fields(t *testing.T) (*engine.DB, *layout.Schema) {
 				if err == nil {
 					err = db.Put(engine.Key{PK: []byte("p"), SK: sk}, []byte(a+"/"+b+"/"+n))
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				ok(t, err)
 			}
 		}
 	}
@@ -141,9 +138,7 @@ func TestConditionsOnFields(t *testing.T) {
 func values(t *testing.T, db *engine.DB, q engine.Query) (out []string) {
 	t.Helper()
 	for item, err := range db.Query(context.Background(), q) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		out = append(out, string(item.Value))
 	}
 	return out
@@ -218,13 +213,9 @@ func TestShow(t *testing.T) {
 func TestLoneCollatedStringIsEncoded(t *testing.T) {
 	s, err := layout.DecodeSchema([]byte(
 		`{"pk":[{"name":"city","type":"string","collate":"ascii"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	lower, err := s.PK(arg("rome"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if upper, err := s.PK(arg("ROME")); err != nil || string(upper) != string(lower) {
 		t.Errorf("ROME is the key %q, rome %q, error %v", upper, lower, err)
 	}

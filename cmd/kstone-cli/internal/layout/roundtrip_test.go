@@ -29,9 +29,7 @@ func parseSchema(t testing.TB, flags [2][]string) *layout.Schema {
 		return nil
 	}
 	s, err := layout.ParseSchema(flags[0], flags[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return s
 }
 

@@ -117,9 +117,7 @@ func FuzzCSV(f *testing.F) {
 		file := append([]byte("x,y\n"), record.AppendCell(nil, []byte(cell1))...)
 		file = append(record.AppendCell(append(file, ','), []byte(cell2)), '\n')
 		r, err := record.NewCSV(strings.NewReader(string(file)), ',')
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		var row record.Row
 		if err := r.Next(&row); err != nil {
 			t.Fatalf("%q: %v", file, err)

@@ -12,7 +12,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
+
+var ok = testutil.OK
 
 func TestJSONL(t *testing.T) {
 	in := "\ufeff{\"a\":1}\r\n\n  \n{\"a\":\n{\"a\":2}\n{\"a\":\"\xff\"}\n{\"a\":3}"
@@ -88,13 +91,9 @@ func TestTruncatedGzipStopsBeforeTheTornLine(t *testing.T) {
 	whole := gz.Len()
 	g.Close()
 	in, err := record.Decompress(bytes.NewReader(gz.Bytes()[:whole]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	r, err := record.NewCSV(in, ',')
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	want := "2: a=\"1\" b=\"2\"\nstop: unexpected EOF\n"
 	if got := dump(t, r); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)

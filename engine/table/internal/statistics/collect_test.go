@@ -16,8 +16,11 @@ import (
 	"github.com/kstonedb/kstone/engine/table/internal/rowio"
 	"github.com/kstonedb/kstone/engine/table/internal/statistics"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
+
+var ok = testutil.OK
 
 var ctx = context.Background()
 
@@ -89,9 +92,7 @@ func events(t *testing.T) *schema.Table {
 		PK: []schema.KeyColumn{{}},
 		Indexes: []*schema.Index{index("by_kind", 1, schema.Ready),
 			index("by_down", 3, schema.Building), index("by_id", 0, schema.Ready)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return s
 }
 
@@ -107,10 +108,8 @@ func stored(t *testing.T, s *schema.Table, n int) *items {
 		}
 		w := rowio.NewWriter(false, false)
 		w.Reset(ctx, &rules, out)
-		if err := w.Insert([]expr.Value{expr.Int(int64(i)), kind, expr.Int(1),
-			expr.Int(int64(n - i)), expr.List(nil)}); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, w.Insert([]expr.Value{expr.Int(int64(i)), kind, expr.Int(1),
+			expr.Int(int64(n - i)), expr.List(nil)}))
 		for _, op := range w.Set().Ops {
 			it := store.Item{Key: op.Key, Value: op.Value, Version: uint64(i + 1)}
 			out.list = append(out.list, it.Clone())
@@ -162,9 +161,7 @@ func TestCollectEverything(t *testing.T) {
 	var told []string
 	all, err := statistics.Collect(ctx, s, r, statistics.Options{
 		Progress: func(index string, done int64) { told = append(told, fmt.Sprint(index, done)) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	size := 0
 	for _, it := range r.list {
 		if string(it.Key.PK) < string(rowio.Rows(s).To) && string(it.Key.PK) >=
@@ -180,9 +177,7 @@ func TestCollectEverything(t *testing.T) {
 	// A sample of all rows, each standing for ten, is ten times as large.
 	r.weight = 10
 	some, err := statistics.Collect(ctx, s, sampled{r}, statistics.Options{SampleRows: n, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	check(t, some, 10*n, []float64{10 * n, 3, 1, 10 * n, 0}, float64(size)/n)
 
 	// A smaller sample of a reader without samples estimates the same.
@@ -203,9 +198,7 @@ func TestCollectFewRows(t *testing.T) {
 		for _, sample := range []int{0, 1000} {
 			got, err := statistics.Collect(ctx, s, stored(t, s, n),
 				statistics.Options{SampleRows: sample, Seed: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			// 20 pairs of rows are needed.
 			if grows := slices.Contains(got.Monotonic, 0); got.Rows != float64(n) ||
 				grows != (n > 20) || got.Keys[0].Entries != float64(n) ||
@@ -223,9 +216,7 @@ func TestCollectSampleOfOne(t *testing.T) {
 	for n := 1; n < 8; n++ {
 		got, err := statistics.Collect(ctx, s, stored(t, s, n),
 			statistics.Options{SampleRows: 1, Seed: uint64(n)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if got.Rows != float64(n) || got.Distinct[0] != float64(n) || got.Distinct[2] == 0 ||
 			len(got.Keys[0].Histogram.Bounds) > 0 {
 			t.Errorf("%d rows: %v rows, %v different values", n, got.Rows, got.Distinct)

@@ -6,25 +6,24 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/zonemap/keyset/internal/mapping"
 )
+
+var ok = testutil.OK
 
 // TestSaveAndOpen: what is saved is mapped, a second save replaces the file as a whole
 // and leaves mappings of the first alone, and nothing else is left behind.
 func TestSaveAndOpen(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
 	first, second := bytes.Repeat([]byte("first "), 10_000), []byte("second")
-	if err := mapping.Save(name, first); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, mapping.Save(name, first))
 	data, unmap, err := mapping.Open(name)
 	if err != nil || !bytes.Equal(data, first) {
 		t.Fatalf("%d bytes mapped, %v", len(data), err)
 	}
 	defer unmap()
-	if err := os.WriteFile(name+".tmp", []byte("left by a crash"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.WriteFile(name+".tmp", []byte("left by a crash"), 0o600))
 	if err := mapping.Save(name, second); err != nil {
 		t.Skipf("a mapped file cannot be replaced here: %v", err)
 	}
@@ -44,9 +43,7 @@ func TestSaveAndOpen(t *testing.T) {
 func TestSaveFails(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "taken")
-	if err := os.MkdirAll(filepath.Join(name, "by a folder"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.MkdirAll(filepath.Join(name, "by a folder"), 0o755))
 	if err := mapping.Save(name, []byte("data")); err == nil {
 		t.Error("a folder was replaced")
 	}
@@ -65,9 +62,7 @@ func TestOpenOddFiles(t *testing.T) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	empty := filepath.Join(dir, "empty")
-	if err := mapping.Save(empty, nil); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, mapping.Save(empty, nil))
 	data, unmap, err := mapping.Open(empty)
 	if err != nil || len(data) != 0 {
 		t.Errorf("empty file: %d bytes, %v", len(data), err)
