@@ -74,12 +74,14 @@ func (o Options) Idle() Options {
 	return o
 }
 
-// Resting returns o changed for a database that nothing is written to any more: as Idle, and
-// half as many runs are merged, with the bottom from a quarter of its size on. What is at rest is
-// read faster that way and has at most a fifth of its bytes twice. Why not a single run: a
-// merge for the last few items would write everything once more.
-func (o Options) Resting() Options {
-	o = o.Idle().withDefaults()
+// Resting returns o changed for a database that nothing is written to any more: as Idle and Read.
+func (o Options) Resting() Options { return o.Idle().Read() }
+
+// Read returns o changed for a stripe that is read often: half as many runs are merged, with the
+// bottom from a quarter of its size on. At most a fifth of its bytes is there twice then. Why not
+// a single run: a merge for the last few items would write everything once more.
+func (o Options) Read() Options {
+	o = o.withDefaults()
 	o.Trigger = max(o.Trigger/2, 2)
 	o.spacePercent = 25
 	return o

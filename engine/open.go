@@ -269,6 +269,7 @@ func (db *DB) prepare(state *manifest.State, flushGroup int) {
 		Create:   db.upkeep.CreateFile,
 		Obsolete: db.upkeep.Obsolete,
 		Full:     db.upkeep.Full,
+		Due:      db.upkeep.KickMerge,
 	}
 	db.fs.MoreFiles = db.env.Files.Evict
 	for i := range db.stripes {

@@ -80,6 +80,7 @@ type reading struct {
 	done    <-chan struct{} // of the context of the bounds, nil if it never ends
 	sources []*source       // newest first; the first used are in use
 	used    int
+	runs    int // among the sources
 	scratch []base.RangeTombstone
 	merged  bool      // it cannot be plain
 	asked   bool      // whether it is plain, so that plain is known
@@ -109,6 +110,9 @@ func (c *Cursor) Add(s *Stripe, b *Bounds, overlay *memtable.Table) error {
 	r := c.readings[c.opened]
 	c.opened++
 	c.err = r.open(v, b, overlay)
+	if r.runs > 1 {
+		s.pay(v, r.runs-1)
+	}
 	return c.err
 }
 
@@ -236,6 +240,7 @@ func (r *reading) openSources(overlay *memtable.Table) error {
 		ranges = ranges || run.HasRanges
 		if lo, hi := run.overlap(b.Lo, b.Hi); lo < hi {
 			s := r.add()
+			r.runs++
 			s.initRun(run, lo, hi, b.Snap)
 			s.files.prunes = s.files.pruner.init(v, i, b)
 		}
@@ -267,7 +272,7 @@ func (r *reading) close() {
 	for _, s := range r.sources[:r.used] {
 		s.release()
 	}
-	r.view, r.bounds, r.used, r.done = nil, nil, 0, nil
+	r.view, r.bounds, r.done, r.used, r.runs = nil, nil, nil, 0, 0
 	r.plain, r.at, r.asked = r.plain[:0], 0, false
 	r.block, r.err = nil, nil
 	if r.ranges.List != nil {

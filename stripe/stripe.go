@@ -55,6 +55,8 @@ type Env struct {
 	// Obsolete is called with the name of a file that no reader needs any more and that a
 	// manifest edit has removed. It deletes the file.
 	Obsolete func(name string)
+	// Due, if not nil, is called when the reads of a stripe have paid for a merge of its runs.
+	Due func()
 	// Full, if not nil, reports whether the disk is full: then only merges for the garbage of
 	// values rewrite any, so that the others are small.
 	Full func() bool
@@ -70,10 +72,11 @@ type Stripe struct {
 	view atomic.Pointer[View] // nil once closed
 
 	values  valueFiles
-	install sync.Mutex // guards replacing view
-	views   uint64     // guarded by install: how many there were
-	prefix  []byte     // expected common key prefix of the next memtable
-	_       [16]byte   // keeps neighbours in the engine's array off this cache line
+	rent    atomic.Int64 // see Stripe.pay
+	install sync.Mutex   // guards replacing view
+	views   uint64       // guarded by install: how many there were
+	prefix  []byte       // expected common key prefix of the next memtable
+	_       [16]byte     // keeps neighbours in the engine's array off this cache line
 }
 
 // Init prepares a stripe with the runs the manifest lists.

@@ -16,15 +16,24 @@ func (u *Upkeep) pickerOptions() compaction.Options {
 	return compaction.Options{Trigger: u.opts.MaxRuns, MaxRuns: 2 * u.opts.MaxRuns}
 }
 
-// pickMerge is compaction.Pick among the runs of the view that can be read.
-func pickMerge(
-	v *stripe.View, o compaction.Options, nowMs int64, horizon base.SeqNum,
-) (compaction.Plan, bool) {
+// pickMerge is compaction.Pick among the runs of the view that can be read. Where reads have paid
+// for a merge, fewer runs are left; they begin to pay again when there is none to make.
+func (u *Upkeep) pickMerge(
+	id uint8, v *stripe.View, o compaction.Options, nowMs int64, horizon base.SeqNum,
+) (plan compaction.Plan, ok bool) {
+	if s := &u.env.Stripes[id]; s.Paid(v) {
+		o = o.Read()
+		defer func() {
+			if !ok {
+				s.Settle()
+			}
+		}()
+	}
 	n := v.Readable()
 	if n == len(v.Runs) { // else no merge rewrites values
 		o.ValueBytes, o.ValueGarbage = uint64(v.ValueBytes), uint64(v.GarbageBytes)
 	}
-	plan, ok := compaction.Pick(runInfos(v)[:n], o, nowMs, horizon)
+	plan, ok = compaction.Pick(runInfos(v)[:n], o, nowMs, horizon)
 	if n < len(v.Runs) {
 		// Nothing that hides something in the damaged run can be dropped; so a single
 		// run would stay as it is.

@@ -86,6 +86,9 @@ func (u *Upkeep) KickFlush() { u.scheduler.kickFlush() }
 
 func (s *scheduler) kickMerge() { fillUp(s.mergeKick) }
 
+// KickMerge has stripes looked for that are to be merged.
+func (u *Upkeep) KickMerge() { u.scheduler.kickMerge() }
+
 // mergeLater has merges looked for after a pause. Why the timer has the channel alone: it
 // may fire long after Close, and must not keep the database in memory until then.
 func (s *scheduler) mergeLater(pause time.Duration) {
@@ -308,7 +311,7 @@ func (s *scheduler) pickJob(o compaction.Options) (best mergeJob, ok bool) {
 		if s.busy[i] || len(v.Runs) == 0 || now.Before(s.backoff[i].until) {
 			continue
 		}
-		plan, found := pickMerge(v, o, nowMs, horizon)
+		plan, found := u.pickMerge(uint8(i), v, o, nowMs, horizon)
 		if found && full {
 			plan.Score = u.scoreFull(mergeJob{uint8(i), v, plan})
 		}
@@ -332,7 +335,7 @@ func (s *scheduler) takeLocked(
 		return job, false
 	}
 	// A flush may have added a run since the pick; plan again on what is now pinned.
-	plan, ok := pickMerge(job.view, o, s.u.env.NowMs(), s.u.env.Horizon())
+	plan, ok := s.u.pickMerge(job.stripe, job.view, o, s.u.env.NowMs(), s.u.env.Horizon())
 	if !ok {
 		job.view.Release()
 		return job, false
