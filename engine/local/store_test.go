@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -39,7 +38,7 @@ func open(t testing.TB) *engine.DB {
 // The local store passes all checks.
 //
 // Promise (reads and writes): Every store behaves the same: conditions, whole commits, ranges,
-// snapshots, limits. Also `TestLocalWithoutFastPaths`, `TestTx`, `TestMemory` in `engine/local`.
+// snapshots, limits. Also `TestLocalWithoutFastPaths`, `TestTx` in `engine/local`.
 func TestLocal(t *testing.T) {
 	for _, check := range storetest.Checks(testutil.Seed(t)) {
 		t.Run(check.Name, func(t *testing.T) { check.Run(t, local.New(open(t))) })
@@ -53,13 +52,6 @@ type plain struct{ store.Store }
 func TestLocalWithoutFastPaths(t *testing.T) {
 	for _, check := range storetest.Checks(testutil.Seed(t)) {
 		t.Run(check.Name, func(t *testing.T) { check.Run(t, plain{local.New(open(t))}) })
-	}
-}
-
-// The simplest store passes them, so that they ask for nothing special.
-func TestMemory(t *testing.T) {
-	for _, check := range storetest.Checks(testutil.Seed(t)) {
-		t.Run(check.Name, func(t *testing.T) { check.Run(t, storetest.NewMemory(time.Now)) })
 	}
 }
 

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kstonedb/kstone/engine/store"
-	"github.com/kstonedb/kstone/engine/store/storetest"
+	"github.com/kstonedb/kstone/engine/store/remote/remotetest"
 )
 
 // Open finds the back end of a URL, and its error names what to import and what is there.
@@ -20,7 +19,7 @@ func TestOpen(t *testing.T) {
 	var asked string
 	store.Register("mem", func(_ context.Context, url string) (store.Store, error) {
 		asked = url
-		return storetest.NewMemory(time.Now), nil
+		return remotetest.New(false, 1), nil
 	})
 	s, err := store.Open(ctx, "mem://here/x?y=z")
 	if err != nil || asked != "mem://here/x?y=z" {

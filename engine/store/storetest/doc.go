@@ -1,6 +1,5 @@
 // Package storetest has what proves an implementation of store.Store: [Checks], which each
-// must pass, and [Memory], the simplest one, which stands beside the local one in the
-// tests to show that the checks ask for nothing special.
+// must pass.
 //
 //	func TestStore(t *testing.T) {
 //		for _, check := range storetest.Checks(1) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/keycodec"
 )
 
 // content is a store with a list of what should be in it.
@@ -19,6 +20,8 @@ type content struct {
 func newContent(s store.Writer, seed uint64) *content {
 	return &content{s, rand.New(rand.NewPCG(seed, 0)), map[string]store.Item{}}
 }
+
+func ordered(key store.Key) string { return string(keycodec.AppendOrdered(nil, key)) }
 
 var somePKs = []string{"\x00", "a", "a\x00", "b1", "b2", "b3", "b4", "c", "\xff"}
 

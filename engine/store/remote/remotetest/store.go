@@ -180,27 +180,8 @@ func (s *Store) merge(writes []remote.Write) {
 	s.pairs = append(out, old...)
 }
 
-// snapshot is a view.
-type snapshot struct {
-	remote.Reader
-	closed atomic.Bool
-}
-
-// Close implements store.Snapshot.
-func (s *snapshot) Close() error {
-	s.closed.Store(true)
-	return nil
-}
-
-func (s *Store) snapshot(v *view) *snapshot {
-	snap := &snapshot{Reader: s.Reader}
-	snap.View = func(context.Context, bool) (remote.View, func(), error) {
-		if snap.closed.Load() {
-			return nil, nil, store.ErrClosed
-		}
-		return v, func() {}, nil
-	}
-	return snap
+func (s *Store) snapshot(v *view) *remote.Snapshot {
+	return remote.NewSnapshot("test", s.Reader, func() (remote.View, error) { return v, nil })
 }
 
 // Snapshot implements store.Store.
