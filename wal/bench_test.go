@@ -23,10 +23,10 @@ func BenchmarkAppend(b *testing.B) {
 					b.Fatal(err)
 				}
 				if i%50_000 == 0 {
-					must(b, l.Release(l.SyncedSeq()))
+					ok(b, l.Release(l.SyncedSeq()))
 				}
 			}
-			must(b, l.Close())
+			ok(b, l.Close())
 		})
 	}
 }
@@ -57,7 +57,7 @@ func BenchmarkSync(b *testing.B) {
 			wg.Wait()
 			b.StopTimer()
 			b.ReportMetric(float64(b.N)/float64(max(l.Syncs(), 1)), "records/sync")
-			must(b, l.Close())
+			ok(b, l.Close())
 		})
 	}
 }

@@ -74,7 +74,7 @@ func TestOrderOfTheDirectoryDoesNotMatter(t *testing.T) {
 		seqs = append(seqs, seq)
 		return nil
 	})
-	must(t, err)
+	ok(t, err)
 	wantSeqs(t, "salvage", seqs, upTo(30))
 }
 
@@ -90,9 +90,9 @@ func TestUnknownSize(t *testing.T) {
 	_, err = wal.Salvage(o, 0, func(base.SeqNum, []byte) error { return nil })
 	wantIs(t, err, fs.ErrPermission)
 	f, err := bent.Open("db/wal-0000000001.log")
-	must(t, err)
+	ok(t, err)
 	wantIs(t, wal.Describe(f, io.Discard), fs.ErrPermission)
-	must(t, f.Close())
+	ok(t, f.Close())
 	if n := mem.OpenFiles(); n != 0 {
 		t.Errorf("%d files are open", n)
 	}
@@ -115,10 +115,10 @@ func TestUnknownLinks(t *testing.T) {
 	bent.linksErr = nil
 	synctest.Test(t, func(t *testing.T) {
 		l, err := wal.Open(o, tail)
-		must(t, err)
+		ok(t, err)
 		fill(t, l, 60)
-		must(t, l.Sync(60))
-		must(t, l.Release(60))
+		ok(t, l.Sync(60))
+		ok(t, l.Release(60))
 		synctest.Wait()
 		bent.linksErr = errBoom
 		for err == nil {
@@ -129,7 +129,7 @@ func TestUnknownLinks(t *testing.T) {
 		bent.linksErr = nil
 		last := l.LastSeq() + 50
 		fill(t, l, last)
-		must(t, l.Close())
+		ok(t, l.Close())
 		if tail := mustTailFrom(t, o, last); tail.LastSeq != last {
 			t.Errorf("the log ends at %d, want %d", tail.LastSeq, last)
 		}
@@ -142,7 +142,7 @@ func TestUnknownLinks(t *testing.T) {
 func mustTailFrom(t *testing.T, o wal.Options, seq base.SeqNum) wal.Tail {
 	t.Helper()
 	tail, err := wal.Recover(o, 0, seq, count(new(base.SeqNum)))
-	must(t, err)
+	ok(t, err)
 	return tail
 }
 
@@ -155,7 +155,7 @@ func TestNumbersFarApart(t *testing.T) {
 		o := memOptions(512)
 		l := openNew(t, o)
 		fill(t, l, 5)
-		must(t, l.Close())
+		ok(t, l.Close())
 		img := snapshot(t, o.FS, o.Dir)
 		img[tt.highest.FileName()] = nil
 		o = img.restore(t, o)
@@ -169,9 +169,9 @@ func TestNumbersFarApart(t *testing.T) {
 			}
 			continue
 		}
-		must(t, err)
+		ok(t, err)
 		fill(t, l, 100)
-		must(t, l.Close())
+		ok(t, l.Close())
 		if _, n := replay(t, o, 0, 1); n != 100 {
 			t.Errorf("%d records after number %d", n, tt.highest)
 		}
@@ -227,8 +227,8 @@ func TestDescribeStoppedAtEveryOperation(t *testing.T) {
 	o := memOptions(1 << 20)
 	l := openNew(t, o)
 	fill(t, l, 20)
-	must(t, second(l.Append(make([]byte, 300_000))))
-	must(t, l.Close())
+	ok(t, second(l.Append(make([]byte, 300_000))))
+	ok(t, l.Close())
 	for n := range 2 {
 		name := wal.SegmentNum(n + 1).FileName()
 		eachFailure(t, never, func(t *testing.T, p *vfstest.FailPlan) (*vfs.MemFS, error) {
@@ -245,14 +245,14 @@ func TestDescribeStoppedAtEveryOperation(t *testing.T) {
 			return mem, err
 		})
 		f, err := o.FS.Open("db/" + name)
-		must(t, err)
+		ok(t, err)
 		var whole strings.Builder
-		must(t, wal.Describe(f, &whole))
+		ok(t, wal.Describe(f, &whole))
 		for left := n * (whole.Len() - 1); left < whole.Len(); left++ {
 			err := wal.Describe(f, &fullWriter{left})
 			wantIs(t, err, errBoom)
 		}
-		must(t, f.Close())
+		ok(t, f.Close())
 	}
 }
 

@@ -63,7 +63,7 @@ func TestConcurrentAppendSync(t *testing.T) {
 				default:
 				}
 				copyAndCheck(t, l, o)
-				must(t, l.Release(1)) // nothing, but under the same locks
+				ok(t, l.Release(1)) // nothing, but under the same locks
 				l.Segments()
 				l.SizeBytes()
 				l.FirstSegment(l.SyncedSeq())
@@ -72,7 +72,7 @@ func TestConcurrentAppendSync(t *testing.T) {
 		wg.Wait()
 		close(stop)
 		background.Wait()
-		must(t, l.Close())
+		ok(t, l.Close())
 		n := base.SeqNum(0)
 		next := map[int]int{}
 		_, err := wal.Recover(o, 0, 1, func(_ wal.SegmentNum, seq base.SeqNum, p []byte) error {
@@ -84,7 +84,7 @@ func TestConcurrentAppendSync(t *testing.T) {
 			next[g]++
 			return nil
 		})
-		must(t, err)
+		ok(t, err)
 		if n != goroutines*each {
 			t.Fatalf("%d records, want %d", n, goroutines*each)
 		}
@@ -147,10 +147,10 @@ func TestConcurrentRelease(t *testing.T) {
 		wg.Wait()
 		half := l.LastSeq() / 2
 		from := l.FirstSegment(half)
-		must(t, l.Close())
+		ok(t, l.Close())
 		n := base.SeqNum(0)
 		_, err := wal.Recover(o, from, half, count(&n))
-		must(t, err)
+		ok(t, err)
 		if n != 1200-half+1 {
 			t.Fatalf("%d records from %d on", n, half)
 		}
@@ -197,13 +197,13 @@ func TestCloseWhileInUse(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		must(t, l.Close())
+		ok(t, l.Close())
 		wg.Wait()
 		if tail := mustTail(t, o); tail.LastSeq < durable || tail.TornBytes != 0 {
 			t.Fatalf("log ends at %d (%d torn bytes), %d was durable",
 				tail.LastSeq, tail.TornBytes, durable)
 		}
-		must(t, l.Sync(durable))
+		ok(t, l.Sync(durable))
 	}
 }
 
@@ -247,7 +247,7 @@ func TestFirstSegmentIsDurable(t *testing.T) {
 		if got := l.FirstSegment(l.LastSeq()); got != 2 {
 			t.Fatalf("segment %d after the sync, want 2", got)
 		}
-		must(t, l.Close())
+		ok(t, l.Close())
 	})
 }
 
@@ -309,7 +309,7 @@ func smallRecordBesideALargeOne(t *testing.T) {
 	if l.LastSeq() != 30 {
 		t.Fatalf("%d records, want 30", l.LastSeq())
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 }
 
 // One sync serves all waiting callers; one that comes while it runs waits for the next.
@@ -348,6 +348,6 @@ func TestGroupCommit(t *testing.T) {
 			t.Fatalf("synced %d with %d syncs, want 51 with 2", l.SyncedSeq(), l.Syncs())
 		}
 		armed.Store(false)
-		must(t, l.Close())
+		ok(t, l.Close())
 	})
 }

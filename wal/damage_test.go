@@ -65,11 +65,11 @@ func crashImage(t testing.TB) (wal.Options, image) {
 		l := openNew(t, o)
 		for seq := base.SeqNum(3); seq <= 30; seq += 3 {
 			fill(t, l, seq)
-			must(t, l.Sync(seq))
+			ok(t, l.Sync(seq))
 		}
 		fill(t, l, 36)
 		img := snapshot(t, o.FS, o.Dir)
-		must(t, l.Close())
+		ok(t, l.Close())
 		// The sync that the last segment began with may come late, and go further; the next
 		// segment may not exist yet.
 		late := slices.ContainsFunc(img.records(), func(r record) bool { return r.claim > 30 })
@@ -85,9 +85,9 @@ func closedImage(t testing.TB) (wal.Options, image) {
 	l := openNew(t, o)
 	for seq := base.SeqNum(3); seq <= 30; seq += 3 {
 		fill(t, l, seq)
-		must(t, l.Sync(seq))
+		ok(t, l.Sync(seq))
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 	return o, snapshot(t, o.FS, o.Dir)
 }
 
@@ -307,7 +307,7 @@ func TestReplacedSegments(t *testing.T) {
 			other.DBID[3]++
 			l := openNew(t, other)
 			fill(t, l, 3)
-			must(t, l.Close())
+			ok(t, l.Close())
 			img["wal-0000000099.log"] = snapshot(t, other.FS, "db")[first]
 		},
 	}
@@ -360,7 +360,7 @@ func TestDamagedMarkerInTheMiddle(t *testing.T) {
 			n++
 			return nil
 		})
-		must(t, err)
+		ok(t, err)
 		if int(tail.LastSeq) != n {
 			t.Fatalf("%d records, the last is %d", n, tail.LastSeq)
 		}
@@ -370,11 +370,11 @@ func TestDamagedMarkerInTheMiddle(t *testing.T) {
 		tail, err := wal.Recover(o, 0, 1, func(wal.SegmentNum, base.SeqNum, []byte) error {
 			return nil
 		})
-		must(t, err)
+		ok(t, err)
 		l, err := wal.Open(o, tail)
-		must(t, err)
-		must(t, second(l.Append(make([]byte, 300))))
-		must(t, l.Close())
+		ok(t, err)
+		ok(t, second(l.Append(make([]byte, 300))))
+		ok(t, l.Close())
 	}
 	img := snapshot(t, o.FS, o.Dir)
 	markers := 0
@@ -440,7 +440,7 @@ func openInfos(t *testing.T, o wal.Options) []wal.SegmentInfo {
 			infos = append(infos, s)
 		}
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 	return infos
 }
 

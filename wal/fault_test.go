@@ -46,7 +46,7 @@ func TestFailedSyncIsFinal(t *testing.T) {
 	}
 	l = openNew(t, o)
 	fill(t, l, 5)
-	must(t, l.Sync(5))
+	ok(t, l.Sync(5))
 	fill(t, l, 8)
 	armed.Store(true)
 	var wg sync.WaitGroup
@@ -77,7 +77,7 @@ func TestFailedSyncIsFinal(t *testing.T) {
 	if n := mem.OpenFiles(); n != 0 {
 		t.Fatalf("%d files are open", n)
 	}
-	must(t, reopen(t, o, 0, 1).Close())
+	ok(t, reopen(t, o, 0, 1).Close())
 }
 
 func TestFailedWriteIsFinal(t *testing.T) {
@@ -127,7 +127,7 @@ func TestFailedDirectorySyncIsFinal(t *testing.T) {
 	armed, _ := faulty(&o, vfstest.OpSyncDir, errBoom)
 	l := openNew(t, o)
 	fill(t, l, 3)
-	must(t, l.Sync(3))
+	ok(t, l.Sync(3))
 	armed.Store(true)
 	var err error
 	for err == nil {
@@ -150,8 +150,8 @@ func TestFailedPreparationIsNotFinal(t *testing.T) {
 			armed, mem := faulty(&o, kind, fault)
 			l := openNew(t, o)
 			fill(t, l, 40)
-			must(t, l.Sync(40))
-			must(t, l.Release(40)) // there are spares to rename
+			ok(t, l.Sync(40))
+			ok(t, l.Release(40)) // there are spares to rename
 			armed.Store(true)
 			failed := false
 			for range 300 {
@@ -163,12 +163,12 @@ func TestFailedPreparationIsNotFinal(t *testing.T) {
 			if !failed && (kind == vfstest.OpCreate || kind == vfstest.OpAllocate) {
 				t.Fatalf("no append failed although every %v did", kind)
 			}
-			must(t, l.Err())
-			must(t, l.Sync(l.LastSeq()))
+			ok(t, l.Err())
+			ok(t, l.Sync(l.LastSeq()))
 			armed.Store(false)
 			last := l.LastSeq()
 			fill(t, l, last+100)
-			must(t, l.Close())
+			ok(t, l.Close())
 			if n := mem.OpenFiles(); n != 0 {
 				t.Fatalf("%d files are open", n)
 			}
@@ -189,27 +189,27 @@ func TestDiskFull(t *testing.T) {
 	}
 	wantIs(t, err, vfs.ErrNoSpace)
 	last := l.LastSeq()
-	must(t, l.Sync(last)) // what was taken can be made durable
+	ok(t, l.Sync(last)) // what was taken can be made durable
 	wantIs(t, second(l.Append(make([]byte, 600))), vfs.ErrNoSpace)
-	must(t, l.Release(last)) // released segments are reused: no new space is needed
+	ok(t, l.Release(last)) // released segments are reused: no new space is needed
 	fill(t, l, last+5)
-	must(t, l.Close())
+	ok(t, l.Close())
 	replay(t, o, 0, last)
 
 	// Opening a full disk works; writing does when there is space.
 	tail, _ := replay(t, o, 0, last)
 	mem.SetCapacity(1)
 	l, err = wal.Open(o, tail)
-	must(t, err)
+	ok(t, err)
 	wantIs(t, second(l.Append(nil)), vfs.ErrNoSpace)
-	must(t, l.Sync(base.MaxSeqNum))
-	must(t, l.Release(last+5))
+	ok(t, l.Sync(base.MaxSeqNum))
+	ok(t, l.Release(last+5))
 	if l.FirstSegment(last+6) == 0 {
 		t.Fatal("no segment to start at")
 	}
 	mem.SetCapacity(0)
 	fill(t, l, last+50)
-	must(t, l.Close())
+	ok(t, l.Close())
 	replay(t, o, l.FirstSegment(last+5), last+5)
 }
 
@@ -221,10 +221,10 @@ func TestDiskFullForLargeRecordOnly(t *testing.T) {
 	for range 5 {
 		wantIs(t, second(l.Append(make([]byte, 64<<10))), vfs.ErrNoSpace)
 		fill(t, l, l.LastSeq()+30)
-		must(t, l.Sync(l.LastSeq()))
-		must(t, l.Release(l.LastSeq()))
+		ok(t, l.Sync(l.LastSeq()))
+		ok(t, l.Release(l.LastSeq()))
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 	replay(t, o, 0, l.LastSeq())
 }
 
@@ -251,7 +251,7 @@ func eachFailureOf(t *testing.T, cause error, harmless func(vfstest.Op) bool,
 				t.Fatalf("%s: %d files are open", what, n)
 			}
 			if !failed {
-				must(t, err)
+				ok(t, err)
 				break
 			}
 			if !errors.Is(err, cause) && (err != nil || !harmless(op)) {
@@ -272,8 +272,8 @@ func TestOpenStoppedAtEveryOperation(t *testing.T) {
 	large := memOptions(512)
 	l := openNew(t, large)
 	fill(t, l, 5)
-	must(t, second(l.Append(make([]byte, 1000))))
-	must(t, l.Close())
+	ok(t, second(l.Append(make([]byte, 1000))))
+	ok(t, l.Close())
 	for _, img := range []image{torn, snapshot(t, large.FS, large.Dir), {}} {
 		openStoppedAtEveryOperation(t, o, img)
 	}
@@ -282,7 +282,7 @@ func TestOpenStoppedAtEveryOperation(t *testing.T) {
 func openStoppedAtEveryOperation(t *testing.T, o wal.Options, img image) {
 	want := base.SeqNum(0)
 	_, err := wal.Recover(img.restore(t, o), 0, 1, count(&want))
-	must(t, err)
+	ok(t, err)
 	highest := wal.SegmentNum(0)
 	for _, name := range img.names() {
 		highest, _ = wal.ParseFileName(name)
@@ -323,10 +323,10 @@ func longImage(t *testing.T) (wal.Options, image) {
 	o := memOptions(1 << 20)
 	l := openNew(t, o)
 	for range 3 {
-		must(t, second(l.Append(make([]byte, 280_000))))
-		must(t, l.Sync(base.MaxSeqNum))
+		ok(t, second(l.Append(make([]byte, 280_000))))
+		ok(t, l.Sync(base.MaxSeqNum))
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 	img := snapshot(t, o.FS, o.Dir)
 	img["wal-0000000002.log"][100]++
 	return o, img
@@ -399,9 +399,9 @@ func TestFilesThatBecomeShorter(t *testing.T) {
 			so.FS = vfstest.NewFault(mem, func(op vfstest.Op) error {
 				if n++; n == at {
 					f, err := mem.OpenReadWrite(name)
-					must(t, err)
-					must(t, f.Truncate(size))
-					must(t, f.Close())
+					ok(t, err)
+					ok(t, f.Truncate(size))
+					ok(t, f.Close())
 				}
 				return nil
 			})
@@ -410,7 +410,7 @@ func TestFilesThatBecomeShorter(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = wal.Salvage(so, 0, func(base.SeqNum, []byte) error { return nil })
-			must(t, err)
+			ok(t, err)
 			reached = n >= at
 		}
 	}
@@ -443,14 +443,14 @@ func TestOpenRemovesWhatIsNotPartOfTheLog(t *testing.T) {
 	so := img.restore(t, o)
 	tail, _ := replay(t, so, 0, 1)
 	l, err := wal.Open(so, tail)
-	must(t, err)
+	ok(t, err)
 	fill(t, l, l.LastSeq()+20)
 	for _, s := range l.Segments() {
 		if s.Num > tail.Segment && s.Num < 100 {
 			t.Fatalf("the new segment is %d, want 100: numbers are not used again", s.Num)
 		}
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 	known := map[string]bool{"unrelated.log": true}
 	for _, s := range l.Segments() {
 		known[s.Num.FileName()] = true
@@ -497,8 +497,8 @@ func TestOpenRewritesWhatMayNotBeDurable(t *testing.T) {
 			return nil
 		})
 		l, err := wal.Open(so, tail)
-		must(t, err)
-		must(t, l.Close())
+		ok(t, err)
+		ok(t, l.Close())
 		if !closed && (rewritten != tail.Offset || !marked || !synced) {
 			t.Fatalf("rewrote %d bytes of %d, a marker %v, synced after that %v",
 				rewritten, tail.Offset, marked, synced)
@@ -523,7 +523,7 @@ func TestOpenFailsIfItsSyncDoes(t *testing.T) {
 
 func TestOpenRefusesWhatWasNotRecovered(t *testing.T) {
 	o := memOptions(512)
-	must(t, openNew(t, o).Close())
+	ok(t, openNew(t, o).Close())
 	if _, err := wal.Open(o, wal.Tail{}); err == nil {
 		t.Fatal("opened over an existing log")
 	}

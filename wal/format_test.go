@@ -13,14 +13,14 @@ import (
 // The example of the format page is what the code writes.
 func TestFormatPage(t *testing.T) {
 	page, err := os.ReadFile("../docs/format/wal.md")
-	must(t, err)
+	ok(t, err)
 	fsys := vfs.NewMem()
-	must(t, fsys.MkdirAll("db"))
+	ok(t, fsys.MkdirAll("db"))
 	l := openNew(t, wal.Options{FS: fsys, Dir: "db", DBID: testDBID, SegmentBytes: 256,
 		UseID: func() uint64 { return 0x1122334455667788 }})
 	p := wal.AppendPut(nil, []byte("user#123"), nil, []byte("hello"))
-	must(t, second(l.Append(wal.AppendDelete(p, []byte("user#7"), []byte("cart")))))
-	must(t, l.Close())
+	ok(t, second(l.Append(wal.AppendDelete(p, []byte("user#7"), []byte("cart")))))
+	ok(t, l.Close())
 	dump := testutil.Dump(snapshot(t, fsys, "db")["wal-0000000001.log"])
 	if !strings.Contains(strings.ReplaceAll(string(page), "\r", ""), dump) {
 		t.Fatalf("the example must be:\n%s", dump)

@@ -36,9 +36,9 @@ func FuzzRecover(f *testing.F) {
 			return
 		}
 		l, err := wal.Open(ro, tail)
-		must(t, err)
-		must(t, second(l.Append([]byte("more"))))
-		must(t, l.Close())
+		ok(t, err)
+		ok(t, second(l.Append([]byte("more"))))
+		ok(t, l.Close())
 		m := base.SeqNum(0)
 		_, err = wal.Recover(ro, 0, base.SeqNum(fromSeq), count(&m))
 		if err != nil || m != n+1 {
@@ -56,13 +56,13 @@ func FuzzDescribe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer testutil.Watch(b)()
 		file, err := vfs.NewMem().Create("x")
-		must(t, err)
-		must(t, second(file.Write(b)))
+		ok(t, err)
+		ok(t, second(file.Write(b)))
 		err = wal.Describe(file, io.Discard)
 		if err != nil && !errors.Is(err, corrupt.ErrCorrupt) {
 			t.Fatal(err)
 		}
-		must(t, file.Close())
+		ok(t, file.Close())
 	})
 }
 

@@ -21,23 +21,11 @@ import (
 	"github.com/kstonedb/kstone/wal"
 )
 
-var ok = testutil.OK
+var ok, wantIs = testutil.OK, testutil.WantIs
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var testDBID = [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	ok(t, err)
-}
-
-func wantIs(t testing.TB, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Fatalf("got error %v, want one that matches %v", err, target)
-	}
-}
 
 // memOptions is a log of small segments in a fresh memory file system.
 func memOptions(segmentBytes int64) wal.Options {
@@ -67,7 +55,7 @@ func payload(seq base.SeqNum) []byte {
 func openNew(t testing.TB, o wal.Options) *wal.Log {
 	t.Helper()
 	l, err := wal.Open(o, wal.Tail{})
-	must(t, err)
+	ok(t, err)
 	return l
 }
 
@@ -76,7 +64,7 @@ func reopen(t testing.TB, o wal.Options, from wal.SegmentNum, fromSeq base.SeqNu
 	t.Helper()
 	tail, _ := replay(t, o, from, fromSeq)
 	l, err := wal.Open(o, tail)
-	must(t, err)
+	ok(t, err)
 	return l
 }
 
@@ -85,7 +73,7 @@ func reopen(t testing.TB, o wal.Options, from wal.SegmentNum, fromSeq base.SeqNu
 func replay(t testing.TB, o wal.Options, from wal.SegmentNum, fromSeq base.SeqNum) (wal.Tail, int) {
 	t.Helper()
 	tail, n, err := tryReplay(o, from, fromSeq)
-	must(t, err)
+	ok(t, err)
 	return tail, n
 }
 
@@ -113,7 +101,7 @@ func fill(t testing.TB, l *wal.Log, seq base.SeqNum) {
 	t.Helper()
 	for l.LastSeq() < seq {
 		got, err := l.Append(payload(l.LastSeq() + 1))
-		must(t, err)
+		ok(t, err)
 		if got != l.LastSeq() {
 			t.Fatalf("append returned %d, last is %d", got, l.LastSeq())
 		}
@@ -127,20 +115,20 @@ func snapshot(t testing.TB, fsys vfs.FS, dir string) image {
 	t.Helper()
 	img := image{}
 	names, err := fsys.List(dir)
-	must(t, err)
+	ok(t, err)
 	for _, name := range names {
 		f, err := fsys.Open(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) { // removed or renamed since
 			return snapshot(t, fsys, dir)
 		}
-		must(t, err)
+		ok(t, err)
 		n, err := f.Size()
-		must(t, err)
+		ok(t, err)
 		b := make([]byte, n)
 		if _, err := f.ReadAt(b, 0); err != nil && err != io.EOF {
 			t.Fatal(err)
 		}
-		must(t, f.Close())
+		ok(t, f.Close())
 		img[name] = b
 	}
 	return img
@@ -168,13 +156,13 @@ func (img image) names() []string {
 func (img image) restore(t testing.TB, o wal.Options) wal.Options {
 	t.Helper()
 	fsys := vfs.NewMem()
-	must(t, fsys.MkdirAll("db"))
+	ok(t, fsys.MkdirAll("db"))
 	for name, b := range img {
 		f, err := fsys.Create(filepath.Join("db", name))
-		must(t, err)
+		ok(t, err)
 		_, err = f.Write(b)
-		must(t, err)
-		must(t, f.Close())
+		ok(t, err)
+		ok(t, f.Close())
 	}
 	o.FS, o.Dir = fsys, "db"
 	return o

@@ -13,12 +13,12 @@ func TestAppendRecoverReopen(t *testing.T) {
 		l := openNew(t, o)
 		for _, seq := range []base.SeqNum{0, 1, 50, 200} {
 			fill(t, l, seq)
-			must(t, l.Sync(seq))
+			ok(t, l.Sync(seq))
 			if l.SyncedSeq() < seq {
 				t.Fatalf("synced %d, want %d", l.SyncedSeq(), seq)
 			}
-			must(t, l.Close())
-			must(t, l.Close())
+			ok(t, l.Close())
+			ok(t, l.Close())
 			wantIs(t, second(l.Append(nil)), wal.ErrClosed)
 			tail, n := replay(t, o, 0, 1)
 			if n != int(seq) || tail.TornBytes != 0 {
@@ -26,7 +26,7 @@ func TestAppendRecoverReopen(t *testing.T) {
 			}
 			l = reopen(t, o, 0, 1)
 		}
-		must(t, l.Close())
+		ok(t, l.Close())
 	})
 }
 
@@ -38,7 +38,7 @@ func TestRecordBytes(t *testing.T) {
 	var want uint64
 	for seq := base.SeqNum(1); seq <= 40; seq++ {
 		want += uint64(len(payload(seq)))
-		must(t, second(l.Append(payload(seq))))
+		ok(t, second(l.Append(payload(seq))))
 		if n := l.RecordBytes(); n != want {
 			t.Fatalf("%d bytes after %d records, want %d", n, seq, want)
 		}
@@ -47,12 +47,12 @@ func TestRecordBytes(t *testing.T) {
 	if n := l.RecordBytes(); n != want {
 		t.Errorf("%d bytes after a record that is too large, want %d", n, want)
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 	l = reopen(t, o, 0, 1)
 	if n := l.RecordBytes(); n != 0 {
 		t.Errorf("%d bytes after Open", n)
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 }
 
 // Opening and closing costs no more than the sync of the new header.
@@ -61,7 +61,7 @@ func TestCloseOfAnIdleLogDoesNotSync(t *testing.T) {
 	armed, _ := faulty(&o, vfstest.OpSync, errBoom)
 	l := openNew(t, o)
 	armed.Store(true)
-	must(t, l.Close())
+	ok(t, l.Close())
 	armed.Store(false)
 	replay(t, o, 0, 1)
 }

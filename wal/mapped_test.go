@@ -18,14 +18,14 @@ import (
 func mapped(t *testing.T, dir string) bool {
 	t.Helper()
 	f, err := vfs.OS().Create(filepath.Join(dir, "probe"))
-	must(t, err)
-	must(t, f.Allocate(1<<16))
+	ok(t, err)
+	ok(t, f.Allocate(1<<16))
 	m, err := f.(vfs.Mapper).Map(1 << 16)
 	if err == nil {
-		must(t, m.Unmap())
+		ok(t, m.Unmap())
 	}
-	must(t, f.Close())
-	must(t, vfs.OS().Remove(filepath.Join(dir, "probe")))
+	ok(t, f.Close())
+	ok(t, vfs.OS().Remove(filepath.Join(dir, "probe")))
 	return err == nil
 }
 
@@ -46,15 +46,15 @@ func TestFaultInTheMapping(t *testing.T) {
 		o.OnFailure = func(error) { reports++ }
 		l := openNew(t, o)
 		fill(t, l, 5)
-		must(t, l.Sync(5))
+		ok(t, l.Sync(5))
 		victim, size := wal.SegmentNum(1), int64(4096)
 		if where == "header" {
 			for len(l.Segments()) < 2 { // the prepared one is published soon
-				must(t, l.Sync(base.MaxSeqNum))
+				ok(t, l.Sync(base.MaxSeqNum))
 			}
 			victim, size = 2, 0
 		}
-		must(t, os.Truncate(filepath.Join(dir, victim.FileName()), size))
+		ok(t, os.Truncate(filepath.Join(dir, victim.FileName()), size))
 		var err error
 		for i := 0; err == nil && i < 10_000; i++ {
 			_, err = l.Append(payload(l.LastSeq() + 1))
@@ -92,7 +92,7 @@ func TestMappedRecordsAreVisibleAtOnce(t *testing.T) {
 			}
 		}
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 }
 
 // A file system that cannot map falls back to writes.
@@ -110,7 +110,7 @@ func TestMapFailureFallsBackToWrites(t *testing.T) {
 	})
 	l := openNew(t, o)
 	fill(t, l, 20)
-	must(t, l.Close())
+	ok(t, l.Close())
 	if writes < 20 {
 		t.Fatalf("%d writes for 20 records", writes)
 	}

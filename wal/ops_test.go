@@ -142,10 +142,10 @@ func TestAppendDoesNotAllocate(t *testing.T) {
 	eachKind(t, 1<<20, func(t *testing.T, o wal.Options) {
 		l := openNew(t, o)
 		p := make([]byte, 109)
-		if n := testing.AllocsPerRun(500, func() { must(t, second(l.Append(p))) }); n >= 1 {
+		if n := testing.AllocsPerRun(500, func() { ok(t, second(l.Append(p))) }); n >= 1 {
 			t.Fatalf("%v allocations", n)
 		}
-		must(t, l.Close())
+		ok(t, l.Close())
 	})
 }
 
@@ -155,13 +155,13 @@ func TestDescribe(t *testing.T) {
 	p := wal.AppendPut(nil, []byte("user#1"), []byte("profile"), []byte(strings.Repeat("v", 40)))
 	p = wal.AppendPutTTL(p, []byte("user#2"), nil, []byte("x"), 1700000000000)
 	p = wal.AppendDelete(p, []byte("user#3"), nil)
-	must(t, second(l.Append(wal.AppendDeleteRange(p, []byte("a"), []byte("b")))))
-	must(t, second(l.Append([]byte{7})))
-	must(t, l.Close())
+	ok(t, second(l.Append(wal.AppendDeleteRange(p, []byte("a"), []byte("b")))))
+	ok(t, second(l.Append([]byte{7})))
+	ok(t, l.Close())
 	f, err := o.FS.Open("db/wal-0000000001.log")
-	must(t, err)
+	ok(t, err)
 	var b strings.Builder
-	must(t, wal.Describe(f, &b))
+	ok(t, wal.Describe(f, &b))
 	want := `log segment 1 of database 0102030405060708090a0b0c0d0e0f10, format 1, 264 bytes
   use 9e3779b97f4a7c15, tag ef7a9868, base sequence number 1
   first segment of the log
@@ -178,19 +178,19 @@ func TestDescribe(t *testing.T) {
 	if b.String() != want {
 		t.Fatalf("got:\n%s", b.String())
 	}
-	must(t, f.Close())
+	ok(t, f.Close())
 	g, err := vfs.NewMem().Create("empty")
-	must(t, err)
+	ok(t, err)
 	wantIs(t, wal.Describe(g, &b), corrupt.ErrCorrupt)
-	must(t, g.Close())
+	ok(t, g.Close())
 }
 
 // A segment that waits to be used is one of zeros, as long as a header at least.
 func TestDescribePreparedSegment(t *testing.T) {
 	for n, prepared := range map[int]bool{0: false, 63: false, 64: true, 512: true} {
 		f, err := vfs.NewMem().Create("x")
-		must(t, err)
-		must(t, second(f.Write(make([]byte, n))))
+		ok(t, err)
+		ok(t, second(f.Write(make([]byte, n))))
 		var b strings.Builder
 		err = wal.Describe(f, &b)
 		want := ""
@@ -200,7 +200,7 @@ func TestDescribePreparedSegment(t *testing.T) {
 		if (err == nil) != prepared || b.String() != want {
 			t.Errorf("%d bytes of zeros: %q, %v", n, b.String(), err)
 		}
-		must(t, f.Close())
+		ok(t, f.Close())
 	}
 }
 
@@ -208,7 +208,7 @@ func TestSetExpiry(t *testing.T) {
 	op := wal.AppendPutTTL(nil, []byte("k"), nil, []byte("v"), 7)
 	wal.SetExpiry(op, 1<<40+9)
 	ops, err := readOps(op)
-	must(t, err)
+	ok(t, err)
 	if ops[0].Expiry != 1<<40+9 || string(ops[0].PK) != "k" || string(ops[0].Value) != "v" {
 		t.Errorf("%+v", ops[0])
 	}

@@ -84,8 +84,8 @@ func TestBlocksAreReadyBeforeTheirRecords(t *testing.T) {
 	write := func(n int) {
 		for range n {
 			seq, err := l.Append(record)
-			must(t, err)
-			must(t, l.Sync(seq))
+			ok(t, err)
+			ok(t, l.Sync(seq))
 		}
 	}
 	for active(t, l).Num < 2 {
@@ -109,7 +109,7 @@ func TestBlocksAreReadyBeforeTheirRecords(t *testing.T) {
 	release := func(n int) {
 		for range n {
 			write(1)
-			must(t, l.Release(l.SyncedSeq()))
+			ok(t, l.Release(l.SyncedSeq()))
 		}
 		first = l.LastSeq() + 1
 	}
@@ -120,7 +120,7 @@ func TestBlocksAreReadyBeforeTheirRecords(t *testing.T) {
 		t.Errorf("%d parts of segments that are used again are made ready", n-many)
 	}
 	last := l.LastSeq()
-	must(t, l.Close())
+	ok(t, l.Close())
 	if tail, _ := replay(t, o, 0, first); tail.LastSeq != last {
 		t.Errorf("the log ends at %d, want %d", tail.LastSeq, last)
 	}
@@ -137,9 +137,9 @@ func TestBlocksNeedNotBeReady(t *testing.T) {
 	l := openNew(t, o)
 	for i := range 300 {
 		_, err := l.Append(make([]byte, 10_000))
-		must(t, err)
+		ok(t, err)
 		if i%30 == 29 {
-			must(t, l.Sync(base.MaxSeqNum))
+			ok(t, l.Sync(base.MaxSeqNum))
 		}
 	}
 	if parts := fsys.parts(); len(parts) > 0 {
@@ -147,11 +147,11 @@ func TestBlocksNeedNotBeReady(t *testing.T) {
 	}
 	for range 50 {
 		seq, err := l.Append(make([]byte, 1000))
-		must(t, err)
-		must(t, l.Sync(seq))
+		ok(t, err)
+		ok(t, l.Sync(seq))
 	}
 	if parts := fsys.parts(); len(parts) != 1 {
 		t.Errorf("after an error %v", parts)
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 }

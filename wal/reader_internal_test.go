@@ -31,15 +31,15 @@ func TestFindTag(t *testing.T) {
 			}
 		}
 		f, err := vfs.NewMem().Create("segment")
-		must(t, err)
+		testutil.OK(t, err)
 		_, err = f.Write(content)
-		must(t, err)
+		testutil.OK(t, err)
 		r, err := newReader(f, "segment", nil)
-		must(t, err)
+		testutil.OK(t, err)
 		var got []int64
 		for off := begin; ; {
 			_, at, err := r.findTag(off, tags)
-			must(t, err)
+			testutil.OK(t, err)
 			if at < 0 {
 				break
 			}
@@ -49,13 +49,6 @@ func TestFindTag(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("from %d on: tags at %v, want %v", begin, got, want)
 		}
-		must(t, f.Close())
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
+		testutil.OK(t, f.Close())
 	}
 }

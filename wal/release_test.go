@@ -34,10 +34,10 @@ func TestReleaseRecycles(t *testing.T) {
 		l := openNew(t, o)
 		for seq := base.SeqNum(5); seq <= 400; seq += 5 {
 			fill(t, l, seq)
-			must(t, l.Sync(seq))
+			ok(t, l.Sync(seq))
 			needed := seq - 3
 			from := l.FirstSegment(needed)
-			must(t, l.Release(needed))
+			ok(t, l.Release(needed))
 			if _, last, ok := l.Oldest(); ok && last < needed {
 				t.Fatalf("at %d the oldest segment ends at %d and was not released", seq, last)
 			}
@@ -51,15 +51,15 @@ func TestReleaseRecycles(t *testing.T) {
 				t.Fatalf("the log takes %d bytes", size)
 			}
 		}
-		must(t, l.Close())
+		ok(t, l.Close())
 		names, err := o.FS.List(o.Dir)
-		must(t, err)
+		ok(t, err)
 		if len(names) > 6 {
 			t.Fatalf("files left: %q", names)
 		}
 		l = reopen(t, o, l.FirstSegment(398), 398)
 		fill(t, l, 450)
-		must(t, l.Close())
+		ok(t, l.Close())
 		replay(t, o, 0, 399)
 	})
 }
@@ -72,18 +72,18 @@ func TestLinkedSegmentsAreNotReused(t *testing.T) {
 		copied := map[string]string{}
 		for seq := base.SeqNum(5); seq <= 200; seq += 5 {
 			fill(t, l, seq)
-			must(t, l.Sync(seq))
+			ok(t, l.Sync(seq))
 			for _, s := range l.Segments() {
 				name := filepath.Join(o.Dir, s.Num.FileName())
 				twin := filepath.Join(o.Dir, fmt.Sprint("copy", s.Num))
 				if s.State == wal.SegmentClosed && copied[twin] == "" {
-					must(t, o.FS.Link(name, twin))
+					ok(t, o.FS.Link(name, twin))
 					copied[twin] = contentOf(t, o.FS, name)
 				}
 			}
-			must(t, l.Release(seq-3))
+			ok(t, l.Release(seq-3))
 		}
-		must(t, l.Close())
+		ok(t, l.Close())
 		if len(copied) < 10 {
 			t.Errorf("only %d segments had two names", len(copied))
 		}
@@ -98,13 +98,13 @@ func TestLinkedSegmentsAreNotReused(t *testing.T) {
 func contentOf(t *testing.T, fsys vfs.FS, name string) string {
 	t.Helper()
 	f, err := fsys.Open(name)
-	must(t, err)
+	ok(t, err)
 	defer f.Close()
 	size, err := f.Size()
-	must(t, err)
+	ok(t, err)
 	b := make([]byte, size)
 	_, err = f.ReadAt(b, 0)
-	must(t, err)
+	ok(t, err)
 	return string(b)
 }
 
@@ -121,20 +121,20 @@ func TestReleaseKeepsWhatIsNeeded(t *testing.T) {
 		if got := l.FirstSegment(s.FirstSeq); got > s.Num {
 			t.Fatalf("FirstSegment(%d) = %d, the record is in %d", s.FirstSeq, got, s.Num)
 		}
-		must(t, l.Release(s.LastSeq)) // the last record is still needed
+		ok(t, l.Release(s.LastSeq)) // the last record is still needed
 		if num, _, ok := l.Oldest(); !ok || num != s.Num {
 			t.Fatalf("oldest is %d, want %d", num, s.Num)
 		}
 		if got := l.FirstSegment(s.LastSeq); got != s.Num {
 			t.Fatalf("FirstSegment(%d) = %d, want %d", s.LastSeq, got, s.Num)
 		}
-		must(t, l.Release(s.LastSeq+1))
+		ok(t, l.Release(s.LastSeq+1))
 		if num, _, ok := l.Oldest(); ok && num == s.Num {
 			t.Fatalf("segment %d was not released", num)
 		}
 	}
-	must(t, l.Release(base.MaxSeqNum))
-	must(t, l.Close())
+	ok(t, l.Release(base.MaxSeqNum))
+	ok(t, l.Close())
 	if _, n := replay(t, o, l.FirstSegment(61), 61); n != 0 {
 		t.Fatalf("%d records", n)
 	}
@@ -168,13 +168,13 @@ func TestReleaseSyncsTheSuccessorFirst(t *testing.T) {
 		fill(t, l, l.LastSeq()+1)
 	}
 	last := l.Segments()[0].LastSeq
-	must(t, l.Release(last)) // which is still needed
+	ok(t, l.Release(last)) // which is still needed
 	close(syncs)
-	must(t, l.Release(last+1))
+	ok(t, l.Release(last+1))
 	if n := countStates(l); n[wal.SegmentClosed] != 0 {
 		t.Fatalf("states %v", n)
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 }
 
 // What cannot be removed is tried again, after pauses that grow. It does not count as held,
@@ -193,7 +193,7 @@ func TestRemovalIsTriedAgain(t *testing.T) {
 		})
 		l := openNew(t, o)
 		fill(t, l, 60)
-		must(t, l.Sync(60))
+		ok(t, l.Sync(60))
 		held := l.HeldBytes()
 		wantIs(t, l.Release(40), boom)
 		if n := countStates(l)[wal.SegmentSpare]; n != 1 {
@@ -223,11 +223,11 @@ func TestRemovalIsTriedAgain(t *testing.T) {
 		if !l.RemovalDue() {
 			t.Error("the next attempt is not due after a minute")
 		}
-		must(t, l.Release(0))
+		ok(t, l.Release(0))
 		if n := countStates(l)[wal.SegmentSpare]; n != 0 || l.RemovalDue() {
 			t.Errorf("%d files are left", n)
 		}
-		must(t, l.Close())
+		ok(t, l.Close())
 	})
 }
 
@@ -237,10 +237,10 @@ func TestRemovedFilesAreGone(t *testing.T) {
 	o.RecycleSegments = -1
 	l := openNew(t, o)
 	fill(t, l, 60)
-	must(t, l.Sync(60))
-	must(t, o.FS.Remove(filepath.Join(o.Dir, "wal-0000000002.log")))
-	must(t, l.Release(40))
-	must(t, l.Close())
+	ok(t, l.Sync(60))
+	ok(t, o.FS.Remove(filepath.Join(o.Dir, "wal-0000000002.log")))
+	ok(t, l.Release(40))
+	ok(t, l.Close())
 }
 
 func TestLargeRecords(t *testing.T) {
@@ -250,13 +250,13 @@ func TestLargeRecords(t *testing.T) {
 		sizes := []int{10, 5000, 1, 0, 600 << 10, 900, 300 << 10, 299 << 10, 20}
 		for i, n := range sizes {
 			seq, err := l.Append(make([]byte, n))
-			must(t, err)
+			ok(t, err)
 			if seq != base.SeqNum(i+1) {
 				t.Fatalf("seq %d for record %d", seq, i+1)
 			}
 			wantIs(t, second(l.Append(make([]byte, 600<<10+1))), wal.ErrRecordTooLarge)
 		}
-		must(t, l.Close())
+		ok(t, l.Close())
 		i := 0
 		_, err := wal.Recover(o, 0, 1, func(_ wal.SegmentNum, _ base.SeqNum, p []byte) error {
 			if len(p) != sizes[i] {
@@ -265,24 +265,24 @@ func TestLargeRecords(t *testing.T) {
 			i++
 			return nil
 		})
-		must(t, err)
+		ok(t, err)
 		if i != len(sizes) {
 			t.Fatalf("%d records, want %d", i, len(sizes))
 		}
 		l, err = wal.Open(o, mustTail(t, o))
-		must(t, err)
-		must(t, l.Release(base.SeqNum(len(sizes))+1))
+		ok(t, err)
+		ok(t, l.Release(base.SeqNum(len(sizes))+1))
 		if n := l.SizeBytes(); n > 8<<10 {
 			t.Fatalf("%d bytes are left: large segments must not be recycled", n)
 		}
-		must(t, l.Close())
+		ok(t, l.Close())
 	})
 }
 
 func mustTail(t *testing.T, o wal.Options) wal.Tail {
 	t.Helper()
 	tail, err := wal.Recover(o, 0, 1, count(new(base.SeqNum)))
-	must(t, err)
+	ok(t, err)
 	return tail
 }
 
@@ -291,28 +291,28 @@ func TestReleaseDuringCopy(t *testing.T) {
 	o := memOptions(512)
 	l := openNew(t, o)
 	fill(t, l, 60)
-	must(t, l.Sync(60))
+	ok(t, l.Sync(60))
 	dst := o
 	mem := vfs.NewMem()
-	must(t, mem.MkdirAll("db"))
+	ok(t, mem.MkdirAll("db"))
 	dst.FS = vfstest.NewFault(mem, func(op vfstest.Op) error {
 		if op.Kind == vfstest.OpCreate {
-			must(t, l.Release(l.LastSeq()))
+			ok(t, l.Release(l.LastSeq()))
 			fill(t, l, l.LastSeq()+60)
-			must(t, l.Sync(l.LastSeq()))
+			ok(t, l.Sync(l.LastSeq()))
 		}
 		return nil
 	})
 	last, err := copyLog(l, dst.FS, "db", 0)
-	must(t, err)
+	ok(t, err)
 	if _, n := replay(t, dst, 0, 1); n != 60 || last != 60 {
 		t.Fatalf("%d records in the copy, last %d, want 60", n, last)
 	}
-	must(t, l.Release(l.LastSeq()))
+	ok(t, l.Release(l.LastSeq()))
 	if n := countStates(l); n[wal.SegmentClosed] > 1 {
 		t.Fatalf("states after the copy: %v", n)
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 }
 
 // What is pinned stays, however much is written and released meanwhile; it does not count
@@ -328,8 +328,8 @@ func TestPinnedSegments(t *testing.T) {
 	held := int64(0)
 	for range 20 {
 		fill(t, l, l.LastSeq()+60)
-		must(t, l.Sync(l.LastSeq()))
-		must(t, l.Release(l.LastSeq()))
+		ok(t, l.Sync(l.LastSeq()))
+		ok(t, l.Release(l.LastSeq()))
 		held = max(held, l.HeldBytes())
 	}
 	if held > 4*o.SegmentBytes {
@@ -344,16 +344,16 @@ func TestPinnedSegments(t *testing.T) {
 	if n := l2.SizeBytes(); n != l2.HeldBytes() || n > 4*o.SegmentBytes {
 		t.Errorf("%d bytes of files after a kill, %d are held", n, l2.HeldBytes())
 	}
-	must(t, l2.Close())
+	ok(t, l2.Close())
 	if n := len(snapshot(t, killed.FS, killed.Dir)); n > 3 {
 		t.Errorf("%d files after a kill and an orderly end", n)
 	}
 
-	must(t, twin.Unpin())
+	ok(t, twin.Unpin())
 	mem := vfs.NewMem()
-	must(t, mem.MkdirAll("db"))
-	must(t, p.CopyTo(mem, "db", nil))
-	must(t, p.Unpin())
+	ok(t, mem.MkdirAll("db"))
+	ok(t, p.CopyTo(mem, "db", nil))
+	ok(t, p.Unpin())
 	dst := o
 	dst.FS = mem
 	if _, n := replay(t, dst, 0, 1); n != 60 || p.LastSeq() != 60 {
@@ -362,44 +362,44 @@ func TestPinnedSegments(t *testing.T) {
 	if n := l.SizeBytes(); n != l.HeldBytes() || n > 4*o.SegmentBytes {
 		t.Errorf("%d bytes of files after the copy, %d are held", n, l.HeldBytes())
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 }
 
 func TestCopyTo(t *testing.T) {
 	eachKind(t, 1<<10, func(t *testing.T, o wal.Options) {
 		l := openNew(t, o)
 		fill(t, l, 120)
-		must(t, l.Release(0))
+		ok(t, l.Release(0))
 		dst := o
 		mem := vfs.NewMem()
-		must(t, mem.MkdirAll("copy"))
+		ok(t, mem.MkdirAll("copy"))
 		dst.FS, dst.Dir = mem, "copy"
 		last, err := copyLog(l, dst.FS, dst.Dir, 0)
-		must(t, err)
+		ok(t, err)
 		if last != 120 {
 			t.Fatalf("copied up to %d", last)
 		}
 		fill(t, l, 150) // goes on, and the copy stays as it is
-		must(t, l.Sync(150))
+		ok(t, l.Sync(150))
 		if _, n := replay(t, dst, 0, 1); n != 120 {
 			t.Fatalf("%d records in the copy", n)
 		}
 		from := l.FirstSegment(100)
-		must(t, mem.MkdirAll("part"))
+		ok(t, mem.MkdirAll("part"))
 		dst.Dir = "part"
-		must(t, second(copyLog(l, dst.FS, dst.Dir, from)))
+		ok(t, second(copyLog(l, dst.FS, dst.Dir, from)))
 		if _, n := replay(t, dst, from, 100); n != 51 {
 			t.Fatalf("%d records in the second copy", n)
 		}
 		// A copy is a log: it can be opened, and copied again.
 		l2 := reopen(t, dst, from, 100)
 		fill(t, l2, 160)
-		must(t, mem.MkdirAll("again"))
-		must(t, second(copyLog(l2, mem, "again", 0)))
-		must(t, l2.Close())
+		ok(t, mem.MkdirAll("again"))
+		ok(t, second(copyLog(l2, mem, "again", 0)))
+		ok(t, l2.Close())
 		dst.Dir = "again"
 		replay(t, dst, from, 100)
-		must(t, l.Close())
+		ok(t, l.Close())
 		if n := mem.OpenFiles(); n != 0 {
 			t.Fatalf("%d files are open", n)
 		}
@@ -412,9 +412,9 @@ func TestHasNext(t *testing.T) {
 		l := openNew(t, memOptions(1<<10))
 		for i := base.SeqNum(1); i <= 60; i++ {
 			fill(t, l, i)
-			must(t, l.Sync(i))
+			ok(t, l.Sync(i))
 			if i%7 == 0 {
-				must(t, l.Release(i))
+				ok(t, l.Release(i))
 				l.DropSpares(int(i) % 2)
 			}
 			synctest.Wait()
@@ -424,7 +424,7 @@ func TestHasNext(t *testing.T) {
 				t.Fatalf("after %d records: %v, the segments are %v", i, got, n)
 			}
 		}
-		must(t, l.Close())
+		ok(t, l.Close())
 	})
 }
 
@@ -445,12 +445,12 @@ func TestReleaseDoesNotWaitForTheCurrentSegment(t *testing.T) {
 		}
 	}
 	closed(1)
-	must(t, l.Sync(l.LastSeq()))
+	ok(t, l.Sync(l.LastSeq()))
 	closed(2)
-	must(t, l.Release(l.Segments()[0].LastSeq+1))
+	ok(t, l.Release(l.Segments()[0].LastSeq+1))
 	if n := countStates(l)[wal.SegmentClosed]; n != 1 {
 		t.Errorf("%d closed segments are left, want 1", n)
 	}
 	close(gate)
-	must(t, l.Close())
+	ok(t, l.Close())
 }

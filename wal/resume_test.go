@@ -39,7 +39,7 @@ func TestManyOpensAreOneSegment(t *testing.T) {
 			fill(t, l, seq)
 			records += (24 + int64(len(payload(seq))) + 7) &^ 7
 			killed := snapshot(t, o.FS, o.Dir)
-			must(t, l.Close())
+			ok(t, l.Close())
 			if kill && seq%2 == 0 {
 				o = killed.restore(t, o)
 			}
@@ -69,13 +69,13 @@ func TestLinkedSegmentIsNotResumed(t *testing.T) {
 	eachKind(t, 64<<10, func(t *testing.T, o wal.Options) {
 		l := openNew(t, o)
 		fill(t, l, 20)
-		must(t, l.Close())
+		ok(t, l.Close())
 		name, twin := filepath.Join(o.Dir, "wal-0000000001.log"), filepath.Join(o.Dir, "copy")
-		must(t, o.FS.Link(name, twin))
+		ok(t, o.FS.Link(name, twin))
 		before := contentOf(t, o.FS, twin)
 		l = reopen(t, o, 0, 1)
 		fill(t, l, 30)
-		must(t, l.Close())
+		ok(t, l.Close())
 		if contentOf(t, o.FS, twin) != before {
 			t.Error("the copy has changed")
 		}
@@ -90,10 +90,10 @@ func TestOpenAndCloseChangeNothing(t *testing.T) {
 	eachKind(t, 64<<10, func(t *testing.T, o wal.Options) {
 		l := openNew(t, o)
 		fill(t, l, 20)
-		must(t, l.Close())
+		ok(t, l.Close())
 		before := snapshot(t, o.FS, o.Dir)
 		for range 3 {
-			must(t, reopen(t, o, 0, 1).Close())
+			ok(t, reopen(t, o, 0, 1).Close())
 		}
 		for name, b := range snapshot(t, o.FS, o.Dir) {
 			if !bytes.Equal(b, before[name]) {
@@ -112,7 +112,7 @@ func TestSegmentGrows(t *testing.T) {
 		count := 0
 		l := openNew(t, o)
 		for i := 0; i < 3000 && len(l.Segments()) < 3; i++ {
-			must(t, second(l.Append(make([]byte, n))))
+			ok(t, second(l.Append(make([]byte, n))))
 			count++
 			s := active(t, l)
 			if s.UsedBytes > s.SizeBytes {
@@ -128,13 +128,13 @@ func TestSegmentGrows(t *testing.T) {
 		if len(sizes) > 0 && slices.Max(sizes) > 256<<10 || n == 5000 && len(sizes) < 5 {
 			t.Errorf("records of %d bytes: sizes %v", n, sizes)
 		}
-		must(t, l.Close())
+		ok(t, l.Close())
 		got := 0
 		_, err := wal.Recover(o, 0, 1, func(wal.SegmentNum, base.SeqNum, []byte) error {
 			got++
 			return nil
 		})
-		must(t, err)
+		ok(t, err)
 		if got != count {
 			t.Errorf("records of %d bytes: %d of %d", n, got, count)
 		}
@@ -157,10 +157,10 @@ func TestSegmentGrowsOnAFullDisk(t *testing.T) {
 		t.Errorf("%d of %d bytes are used", s.UsedBytes, s.SizeBytes)
 	}
 	last := l.LastSeq()
-	must(t, l.Sync(last))
+	ok(t, l.Sync(last))
 	mem.SetCapacity(0)
 	fill(t, l, last+1000)
-	must(t, l.Close())
+	ok(t, l.Close())
 	if _, n := replay(t, o, 0, 1); base.SeqNum(n) != last+1000 {
 		t.Errorf("%d records", n)
 	}
@@ -173,7 +173,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 		l := openNew(t, o)
 		fill(t, l, 20)
 		killed := snapshot(t, o.FS, o.Dir)
-		must(t, l.Close())
+		ok(t, l.Close())
 		if !closed {
 			o = killed.restore(t, o)
 		}
@@ -182,10 +182,10 @@ func TestOpenOnAFullDisk(t *testing.T) {
 		used := mem.UsedBytes()
 		mem.SetCapacity(used)
 		l, err := wal.Open(o, tail)
-		must(t, err)
+		ok(t, err)
 		mem.SetCapacity(used + 1<<20)
 		fill(t, l, 30)
-		must(t, l.Close())
+		ok(t, l.Close())
 		if _, n := replay(t, o, 0, 1); n != 30 {
 			t.Errorf("%d records", n)
 		}
@@ -216,10 +216,10 @@ func tornImage(t *testing.T, marked bool) (wal.Options, image) {
 		o = memOptions(64 << 10)
 		l := openNew(t, o)
 		for _, name := range names {
-			must(t, second(l.Append(tornRecord(name))))
+			ok(t, second(l.Append(tornRecord(name))))
 		}
 		img := snapshot(t, o.FS, o.Dir)
-		must(t, l.Close())
+		ok(t, l.Close())
 		const file = "wal-0000000001.log"
 		return img[file], snapshot(t, o.FS, o.Dir)[file]
 	}
@@ -270,7 +270,7 @@ func recovered(t *testing.T, o wal.Options) (all []string) {
 		all = append(all, strings.TrimRight(string(p), " "))
 		return nil
 	})
-	must(t, err)
+	ok(t, err)
 	return all
 }
 

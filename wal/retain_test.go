@@ -26,7 +26,7 @@ func readAll(t testing.TB, l *wal.Log, from base.SeqNum) {
 	if rec, ok, err := r.Next(base.MaxSeqNum); ok || err != nil {
 		t.Fatalf("after the last record: %d, %v, %v", rec.Seq, ok, err)
 	}
-	must(t, r.Close())
+	ok(t, r.Close())
 }
 
 func wantRecord(t testing.TB, r *wal.Reader, seq base.SeqNum) wal.Record {
@@ -50,16 +50,16 @@ func TestRetainedSegments(t *testing.T) {
 		from, needed := wal.SegmentNum(0), base.SeqNum(1)
 		for seq := base.SeqNum(40); seq <= 400; seq += 40 {
 			fill(t, l, seq)
-			must(t, l.Sync(seq))
+			ok(t, l.Sync(seq))
 			readAll(t, l, 1)
 			needed = seq - 3
 			from = l.FirstSegment(needed)
-			must(t, l.Release(needed))
+			ok(t, l.Release(needed))
 			if n := countStates(l); n[wal.SegmentClosed] > 2 || n[wal.SegmentSpare] > 0 {
 				t.Fatalf("states %v", n)
 			}
 			readAll(t, l, seq/2)
-			must(t, l.Close())
+			ok(t, l.Close())
 			replay(t, o, from, needed)
 			l = reopen(t, o, from, needed)
 			readAll(t, l, 1)
@@ -70,19 +70,19 @@ func TestRetainedSegments(t *testing.T) {
 		}
 		r := l.NewReader(1)
 		wantRecord(t, r, 1)
-		must(t, l.Forget(kept[3].Num))
+		ok(t, l.Forget(kept[3].Num))
 		fill(t, l, 600) // forgotten segments are used again
 		for seq := base.SeqNum(2); seq <= kept[0].LastSeq; seq++ {
 			wantRecord(t, r, seq) // the reader keeps the one that it reads
 		}
 		_, _, err := r.Next(base.MaxSeqNum)
 		wantIs(t, err, wal.ErrGone)
-		must(t, r.Close())
+		ok(t, r.Close())
 		if l.OldestSeq() != kept[3].FirstSeq {
 			t.Fatalf("oldest %d, want %d", l.OldestSeq(), kept[3].FirstSeq)
 		}
 		readAll(t, l, l.OldestSeq())
-		must(t, l.Close())
+		ok(t, l.Close())
 	})
 }
 
@@ -92,18 +92,18 @@ func TestRetainedSegmentsEnd(t *testing.T) {
 	o.Retain = true
 	l := openNew(t, o)
 	fill(t, l, 200)
-	must(t, l.Sync(200))
+	ok(t, l.Sync(200))
 	from := l.FirstSegment(200)
-	must(t, l.Release(200))
-	must(t, l.Close())
+	ok(t, l.Release(200))
+	ok(t, l.Close())
 	o.Retain = false
 	l = reopen(t, o, from, 200)
 	if len(l.Retained()) > 0 || l.OldestSeq() == 1 {
 		t.Fatalf("retained %v", l.Retained())
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 	names, err := o.FS.List(o.Dir)
-	must(t, err)
+	ok(t, err)
 	if len(names) > 2 {
 		t.Fatalf("files %q", names)
 	}
@@ -119,7 +119,7 @@ func TestHistoriesOfCopies(t *testing.T) {
 	o.Retain = true
 	l := openNew(t, o)
 	fill(t, l, 10)
-	must(t, l.Close())
+	ok(t, l.Close())
 	twin := snapshot(t, o.FS, o.Dir).restore(t, o)
 	a, b := reopen(t, o, 0, 1), reopen(t, twin, 0, 1)
 	fill(t, a, 12)
@@ -132,7 +132,7 @@ func TestHistoriesOfCopies(t *testing.T) {
 	if a.History(13) != 0 || a.History(0) != 0 {
 		t.Error("a record that is not there has a history")
 	}
-	must(t, errors.Join(a.Close(), b.Close()))
+	ok(t, errors.Join(a.Close(), b.Close()))
 
 	// Segments of the one in the directory of the other are no part of it.
 	mixed := snapshot(t, o.FS, o.Dir)
@@ -156,11 +156,11 @@ func TestGapInRetainedSegments(t *testing.T) {
 			o.Retain = true
 			l := openNew(t, o)
 			fill(t, l, 300)
-			must(t, l.Sync(300))
+			ok(t, l.Sync(300))
 			from := l.FirstSegment(300)
-			must(t, l.Release(300))
+			ok(t, l.Release(300))
 			kept := l.Retained()
-			must(t, l.Close())
+			ok(t, l.Close())
 			img := snapshot(t, o.FS, o.Dir)
 			name := kept[4].Num.FileName()
 			switch damage {
@@ -199,10 +199,10 @@ func TestDamagedRetainedSegment(t *testing.T) {
 	o.Retain = true
 	l := openNew(t, o)
 	fill(t, l, 100)
-	must(t, l.Sync(100))
+	ok(t, l.Sync(100))
 	from := l.FirstSegment(100)
-	must(t, l.Release(100))
-	must(t, l.Close())
+	ok(t, l.Release(100))
+	ok(t, l.Close())
 	img := snapshot(t, o.FS, o.Dir)
 	name := img.names()[0]
 	img[name][200] ^= 1
@@ -228,14 +228,14 @@ func TestView(t *testing.T) {
 		o.Retain = true
 		l := openNew(t, o)
 		fill(t, l, 200)
-		must(t, l.Sync(200))
+		ok(t, l.Sync(200))
 		from := l.FirstSegment(150)
-		must(t, l.Release(150))
-		must(t, l.Close())
+		ok(t, l.Release(150))
+		ok(t, l.Close())
 		before := snapshot(t, o.FS, o.Dir)
 		tail, _ := replay(t, o, from, 150)
 		v, err := wal.View(o, tail)
-		must(t, err)
+		ok(t, err)
 		readAll(t, v, 1)
 		wantIs(t, v.WaitAppend(t.Context(), 200), wal.ErrDone)
 		if after := snapshot(t, o.FS, o.Dir); !slices.Equal(after.names(), before.names()) {
@@ -269,24 +269,24 @@ func TestReaderFollows(t *testing.T) {
 		}()
 		r := l.NewReader(1)
 		for seq := base.SeqNum(1); seq <= last; seq++ {
-			must(t, l.WaitAppend(t.Context(), seq-1))
+			ok(t, l.WaitAppend(t.Context(), seq-1))
 			rec := wantRecord(t, r, seq)
 			if seq%500 == 0 {
 				for _, s := range l.Retained() {
 					if s.LastSeq < rec.Seq {
-						must(t, l.Forget(s.Num+1))
+						ok(t, l.Forget(s.Num+1))
 					}
 				}
 			}
 		}
-		must(t, <-done)
+		ok(t, <-done)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		wantIs(t, l.WaitAppend(ctx, last), context.Canceled)
-		must(t, r.Close())
+		ok(t, r.Close())
 		waits := make(chan error, 1)
 		go func() { waits <- l.WaitAppend(t.Context(), last) }()
-		must(t, l.Close())
+		ok(t, l.Close())
 		wantIs(t, <-waits, wal.ErrDone)
 	})
 }
@@ -308,8 +308,8 @@ func TestRetainedAfterPowerCuts(t *testing.T) {
 		change()
 	}
 	crash := vfstest.NewCrash()
-	must(t, crash.MkdirAll("db"))
-	must(t, crash.SyncDir("."))
+	ok(t, crash.MkdirAll("db"))
+	ok(t, crash.SyncDir("."))
 	rnd := testutil.Rand(t)
 	fsys := vfstest.NewFault(crash, func(op vfstest.Op) error {
 		mu.Lock()
@@ -327,17 +327,17 @@ func TestRetainedAfterPowerCuts(t *testing.T) {
 	note(func() { state = moment{needed: 1, kept: 1} })
 	for seq := base.SeqNum(30); seq <= 240; seq += 30 {
 		fill(t, l, seq)
-		must(t, l.Sync(seq))
+		ok(t, l.Sync(seq))
 		needed := seq - 5
 		from := l.FirstSegment(needed) // in an edit of the manifest
 		note(func() { state.from, state.needed = from, needed })
-		must(t, l.Release(needed))
+		ok(t, l.Release(needed))
 		if kept := l.Retained(); len(kept) > 4 {
 			note(func() { state.kept = kept[2].FirstSeq })
-			must(t, l.Forget(kept[2].Num))
+			ok(t, l.Forget(kept[2].Num))
 		}
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 	for _, m := range moments {
 		if m.from == 0 {
 			continue // before the first edit
@@ -349,7 +349,7 @@ func TestRetainedAfterPowerCuts(t *testing.T) {
 				l.OldestSeq(), m.kept)
 		}
 		readAll(t, l, l.OldestSeq())
-		must(t, l.Close())
+		ok(t, l.Close())
 	}
 	if len(moments) < 100 {
 		t.Fatalf("only %d moments", len(moments))

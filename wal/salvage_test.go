@@ -28,7 +28,7 @@ func salvage(t *testing.T, o wal.Options) ([]base.SeqNum, wal.SalvageReport) {
 		seqs = append(seqs, seq)
 		return nil
 	})
-	must(t, err)
+	ok(t, err)
 	if n := o.FS.(interface{ OpenFiles() int }).OpenFiles(); n != 0 {
 		t.Fatalf("%d files are open", n)
 	}
@@ -75,7 +75,7 @@ func TestSalvageOfAWholeLog(t *testing.T) {
 	seqs, rep := salvage(t, img.restore(t, o))
 	wantSeqs(t, "a whole log", seqs, upTo(30))
 	ids, err := wal.Databases(img.restore(t, o))
-	must(t, err)
+	ok(t, err)
 	if len(rep.Damage) > 0 || rep.Synced != 30 || len(ids) != 1 ||
 		ids[testDBID] != len(img.segments()) {
 		t.Errorf("report %+v of %d segments", rep, len(img.segments()))
@@ -164,7 +164,7 @@ func TestSalvageOfAnotherDatabase(t *testing.T) {
 	seqs, rep = salvage(t, o)
 	wantSeqs(t, "any database", seqs, upTo(30))
 	ids, err := wal.Databases(o)
-	must(t, err)
+	ok(t, err)
 	if len(rep.Damage) > 0 || ids[testDBID] != len(img.segments()) {
 		t.Fatalf("report %+v, %v", rep, ids)
 	}
@@ -232,7 +232,7 @@ func TestSalvageOfATornSegment(t *testing.T) {
 	l := openNew(t, o)
 	fill(t, l, 10)
 	img := snapshot(t, o.FS, o.Dir)
-	must(t, l.Close())
+	ok(t, l.Close())
 	for _, r := range img.records() {
 		if r.seq == 8 && !r.marker {
 			img[r.file][r.off+20] ^= 1 // was not written; 9 and 10 were
@@ -242,9 +242,9 @@ func TestSalvageOfATornSegment(t *testing.T) {
 	l = reopen(t, o, 0, 1)
 	for seq := base.SeqNum(8); seq <= 12; seq++ {
 		_, err := l.Append([]byte("since then"))
-		must(t, err)
+		ok(t, err)
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 	undone := 0
 	rep, err := wal.Salvage(o, 0, func(seq base.SeqNum, p []byte) error {
 		if (string(p) == "since then") != (seq >= 8) {
@@ -252,7 +252,7 @@ func TestSalvageOfATornSegment(t *testing.T) {
 		}
 		return nil
 	})
-	must(t, err)
+	ok(t, err)
 	if undone > 0 || rep.Records != 12 || len(rep.Damage) > 0 || rep.Apart != 0 {
 		t.Errorf("%d records were undone, report %+v", undone, rep)
 	}
@@ -265,10 +265,10 @@ func TestSalvageOfAGap(t *testing.T) {
 	o.Retain = true
 	l := openNew(t, o)
 	fill(t, l, 200)
-	must(t, l.Sync(200))
-	must(t, l.Release(200))
+	ok(t, l.Sync(200))
+	ok(t, l.Release(200))
 	kept := l.Retained()
-	must(t, l.Close())
+	ok(t, l.Close())
 	img := snapshot(t, o.FS, o.Dir)
 	all, rep := salvage(t, img.restore(t, o))
 	wantSeqs(t, "whole", all, upTo(200))
@@ -284,7 +284,7 @@ func TestSalvageOfAGap(t *testing.T) {
 		got = append(got, seq)
 		return nil
 	})
-	must(t, err)
+	ok(t, err)
 	want := slices.Concat(all[kept[1].FirstSeq-1:kept[1].LastSeq], all[kept[2].LastSeq:])
 	wantSeqs(t, "from a known segment on", got, want)
 }

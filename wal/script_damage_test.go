@@ -91,7 +91,7 @@ func (s *script) change(img image, f []string) {
 	switch f[0] {
 	case "set":
 		value, err := hex.DecodeString(f[3])
-		must(s.t, err)
+		ok(s.t, err)
 		copy(b[num(2):], value)
 	case "zero":
 		clear(b[num(2):num(3)])
@@ -149,7 +149,7 @@ func (s *script) eachChange(d *datadriven.TestData, change func(b []byte, i int)
 func describePayload(t *testing.T, text string) string {
 	t.Helper()
 	whole, err := hex.DecodeString(strings.Join(strings.Fields(text), ""))
-	must(t, err)
+	ok(t, err)
 	say := func(b []byte) string {
 		ops, err := readOps(b)
 		out := ""

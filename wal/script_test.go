@@ -89,7 +89,7 @@ func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/script", func(t *testing.T, path string) {
 		synctest.Test(t, func(t *testing.T) { // all that goes on in the background ends
 			s := &script{mem: vfs.NewMem(), pins: map[string]*wal.Pinned{}}
-			must(t, s.mem.MkdirAll("db"))
+			ok(t, s.mem.MkdirAll("db"))
 			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 				s.t, s.ops = t, map[string][]fileOp{}
 				out := "no log is open\n"
@@ -100,7 +100,7 @@ func TestScripts(t *testing.T) {
 				return out + s.operations() + s.state()
 			})
 			if s.l != nil {
-				must(t, s.l.Close())
+				ok(t, s.l.Close())
 			}
 			if n := s.mem.OpenFiles(); n != 0 {
 				t.Errorf("%d files are open", n)
@@ -197,7 +197,7 @@ func (s *script) state() string {
 func (s *script) number(text string) int64 {
 	s.t.Helper()
 	n, err := strconv.ParseInt(text, 10, 64)
-	must(s.t, err)
+	ok(s.t, err)
 	return n
 }
 
@@ -241,7 +241,7 @@ func (s *script) run(d *datadriven.TestData) string {
 		s.l.DropSpares(int(num(0)))
 	case "sleep":
 		pause, err := time.ParseDuration(s.arg(d, 0))
-		must(s.t, err)
+		ok(s.t, err)
 		time.Sleep(pause)
 	case "pin":
 		p := s.l.Pin(wal.SegmentNum(num(1)))
@@ -284,7 +284,7 @@ func (s *script) runOutside(d *datadriven.TestData, num func(int) int64) string 
 	case "link":
 		n := s.arg(d, 0)
 		name := filepath.Join("db", wal.SegmentNum(num(0)).FileName())
-		must(s.t, s.mem.Link(name, filepath.Join("db", "twin"+n)))
+		ok(s.t, s.mem.Link(name, filepath.Join("db", "twin"+n)))
 	case "close":
 		err := s.l.Close()
 		s.l = nil
@@ -307,10 +307,10 @@ func (s *script) runOutside(d *datadriven.TestData, num func(int) int64) string 
 // describe describes a segment and its records.
 func (s *script) describe(n wal.SegmentNum) string {
 	f, err := s.mem.Open(filepath.Join("db", n.FileName()))
-	must(s.t, err)
+	ok(s.t, err)
 	var b strings.Builder
-	must(s.t, wal.Describe(f, &b))
-	must(s.t, f.Close())
+	ok(s.t, wal.Describe(f, &b))
+	ok(s.t, f.Close())
 	return b.String()
 }
 
@@ -390,7 +390,7 @@ func (s *script) append(d *datadriven.TestData) string {
 // copy copies a part of the log into an empty file system and shows what is there.
 func (s *script) copy(p *wal.Pinned) string {
 	mem, paced := vfs.NewMem(), int64(0)
-	must(s.t, mem.MkdirAll("copy"))
+	ok(s.t, mem.MkdirAll("copy"))
 	dst := vfstest.NewFault(mem, func(op vfstest.Op) error {
 		if op.Kind == vfstest.OpSyncDir {
 			return s.hook(op)

@@ -30,8 +30,8 @@ func TestSmallerSegmentsOnAFullDisk(t *testing.T) {
 			return true
 		}
 		l := openNew(t, o)
-		must(t, second(l.Append(nil)))
-		must(t, l.MakeRoom(1<<20)) // beyond the first segment: then nothing of it is left over
+		ok(t, second(l.Append(nil)))
+		ok(t, l.MakeRoom(1<<20)) // beyond the first segment: then nothing of it is left over
 		mem.SetCapacity(mem.UsedBytes())
 		record := make([]byte, n)
 		var err error
@@ -47,22 +47,22 @@ func TestSmallerSegmentsOnAFullDisk(t *testing.T) {
 		mu.Unlock()
 		wantIs(t, l.MakeRoom(int64(n)), vfs.ErrNoSpace)
 		last := l.LastSeq()
-		must(t, l.Sync(last))
+		ok(t, l.Sync(last))
 		mu.Lock()
 		left = 0
 		mem.SetCapacity(0)
 		mu.Unlock()
 		if l.MakeRoom(int64(n)) != nil { // an attempt that began before there was space
-			must(t, l.MakeRoom(int64(n)))
+			ok(t, l.MakeRoom(int64(n)))
 		}
-		must(t, second(l.Append(record)))
-		must(t, l.Close())
+		ok(t, second(l.Append(record)))
+		ok(t, l.Close())
 		count := base.SeqNum(0)
 		_, err = wal.Recover(o, 0, 1, func(_ wal.SegmentNum, seq base.SeqNum, p []byte) error {
 			count++
 			return nil
 		})
-		must(t, err)
+		ok(t, err)
 		if count != last+1 {
 			t.Errorf("%d records come back, want %d", count, last+1)
 		}
@@ -73,11 +73,11 @@ func TestSmallerSegmentsOnAFullDisk(t *testing.T) {
 func TestMakeRoomKeepsNobodyOut(t *testing.T) {
 	l := openNew(t, memOptions(64<<10))
 	for i := range 20 {
-		must(t, l.MakeRoom(int64(i)<<16))
+		ok(t, l.MakeRoom(int64(i)<<16))
 		fill(t, l, l.LastSeq()+2000)
 	}
 	before := len(l.Segments())
-	must(t, l.Release(l.LastSeq()))
+	ok(t, l.Release(l.LastSeq()))
 	l.DropSpares(1)
 	spares := 0
 	for _, s := range l.Segments() {
@@ -88,6 +88,6 @@ func TestMakeRoomKeepsNobodyOut(t *testing.T) {
 	if spares != 1 {
 		t.Errorf("%d spares of %d segments", spares, before)
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 	wantIs(t, l.MakeRoom(1), wal.ErrClosed)
 }

@@ -12,10 +12,10 @@ import (
 func TestContains(t *testing.T) {
 	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		db := filepath.Join(dir, "db")
-		must(t, fsys.MkdirAll(filepath.Join(db, "sub")))
-		must(t, fsys.MkdirAll(filepath.Join(dir, "db2")))
+		ok(t, fsys.MkdirAll(filepath.Join(db, "sub")))
+		ok(t, fsys.MkdirAll(filepath.Join(dir, "db2")))
 		d, err := vfs.OpenDir(fsys, db)
-		must(t, err)
+		ok(t, err)
 		sep := string(filepath.Separator)
 		for name, want := range map[string]bool{
 			db: true, db + sep: true, filepath.Join(db, "new"): true,
@@ -28,7 +28,7 @@ func TestContains(t *testing.T) {
 				t.Errorf("%s: %v", name, got)
 			}
 		}
-		must(t, d.Close())
+		ok(t, d.Close())
 	})
 }
 
@@ -36,8 +36,8 @@ func TestContains(t *testing.T) {
 func TestContainsThroughLinks(t *testing.T) {
 	top := t.TempDir()
 	t.Chdir(top)
-	must(t, os.MkdirAll("db/sub", 0o777))
-	must(t, os.Mkdir("out", 0o777))
+	ok(t, os.MkdirAll("db/sub", 0o777))
+	ok(t, os.Mkdir("out", 0o777))
 	for name, target := range map[string]string{
 		"link": "db", "deep": "db/sub", "out/back": "..", "db/away": "../out", "none": "db/none",
 	} {
@@ -53,11 +53,11 @@ func TestContainsThroughLinks(t *testing.T) {
 	} {
 		for _, dir := range []string{"db", "link", filepath.Join(top, "out/back/db")} {
 			d, err := vfs.OpenDir(vfs.OS(), dir)
-			must(t, err)
+			ok(t, err)
 			if got := d.Contains(vfs.OS(), name); got != want {
 				t.Errorf("%s in %s: %v", name, dir, got)
 			}
-			must(t, d.Close())
+			ok(t, d.Close())
 		}
 	}
 }

@@ -22,7 +22,7 @@ func TestOpenDirOfAFile(t *testing.T) {
 func TestDirRefusesNamesOutside(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "db")
-	must(t, vfs.OS().MkdirAll(filepath.Join(dir, "sub")))
+	ok(t, vfs.OS().MkdirAll(filepath.Join(dir, "sub")))
 	create(t, vfs.OS(), filepath.Join(parent, "a"), "x")
 	d := openDir(t, vfs.OS(), dir)
 	create(t, d, filepath.Join(dir, "in"), "x")
@@ -54,34 +54,34 @@ func TestDirRefusesNamesOutside(t *testing.T) {
 // Every way to write the name of a directory works.
 func TestDirNames(t *testing.T) {
 	t.Chdir(t.TempDir())
-	must(t, vfs.OS().MkdirAll("a/b"))
+	ok(t, vfs.OS().MkdirAll("a/b"))
 	for _, dir := range []string{".", "a", "./a", "a/", "a//b/.", "a/b/..", "../" + base(t)} {
 		d := openDir(t, vfs.OS(), dir)
 		name := filepath.Join(dir, "f")
 		create(t, d, name, dir)
 		wantContent(t, vfs.OS(), name, dir)
-		must(t, d.SyncDir(dir))
-		must(t, d.MkdirAll(dir))
+		ok(t, d.SyncDir(dir))
+		ok(t, d.MkdirAll(dir))
 		names, err := d.List(dir)
-		must(t, err)
+		ok(t, err)
 		if len(names) == 0 {
 			t.Errorf("%s: nothing is listed", dir)
 		}
-		must(t, d.Remove(name))
+		ok(t, d.Remove(name))
 	}
 }
 
 func base(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(".")
-	must(t, err)
+	ok(t, err)
 	return filepath.Base(dir)
 }
 
 // A failed sync of the directory is final; one that was not made is not.
 func TestDirSyncFailsForGood(t *testing.T) {
 	m := vfs.NewMem()
-	must(t, m.MkdirAll("db"))
+	ok(t, m.MkdirAll("db"))
 	var fail error
 	d := openDir(t, vfstest.NewFault(m, func(op vfstest.Op) error {
 		if op.Kind == vfstest.OpSyncDir {
@@ -93,32 +93,32 @@ func TestDirSyncFailsForGood(t *testing.T) {
 		fail = passing
 		wantIs(t, d.SyncDir("db"), passing)
 		fail = nil
-		must(t, d.SyncDir("db"))
+		ok(t, d.SyncDir("db"))
 	}
 	fail = errors.New("boom")
 	wantIs(t, d.SyncDir("db"), fail)
 	was := fail
 	fail = nil
 	wantIs(t, d.SyncDir("db"), was)
-	must(t, d.SyncDir("."))
+	ok(t, d.SyncDir("."))
 }
 
 // A file of one Dir gets a second name in another one, whatever their file system.
 func TestLinkInto(t *testing.T) {
 	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
-		must(t, fsys.MkdirAll(a))
-		must(t, fsys.MkdirAll(b))
+		ok(t, fsys.MkdirAll(a))
+		ok(t, fsys.MkdirAll(b))
 		from, to := openDir(t, fsys, a), openDir(t, fsys, b)
 		create(t, from, filepath.Join(a, "f"), "shared")
-		must(t, from.LinkInto(filepath.Join(a, "f"), to, filepath.Join(b, "g")))
+		ok(t, from.LinkInto(filepath.Join(a, "f"), to, filepath.Join(b, "g")))
 		wantContent(t, to, filepath.Join(b, "g"), "shared")
 		f, err := to.Open(filepath.Join(b, "g"))
-		must(t, err)
+		ok(t, err)
 		if n, err := f.Links(); n != 2 || err != nil {
 			t.Errorf("%d names, %v", n, err)
 		}
-		must(t, f.Close())
+		ok(t, f.Close())
 		wantIs(t, from.LinkInto(filepath.Join(a, "f"), to, filepath.Join(b, "g")), fs.ErrExist)
 		wantIs(t, from.LinkInto(filepath.Join(a, "x"), to, filepath.Join(b, "x")), fs.ErrNotExist)
 	})
@@ -131,7 +131,7 @@ func TestLinkInto(t *testing.T) {
 // With too many files open an operation is tried again after MoreFiles has closed some.
 func TestDirAsksForMoreFiles(t *testing.T) {
 	m := vfs.NewMem()
-	must(t, m.MkdirAll("db"))
+	ok(t, m.MkdirAll("db"))
 	refuse := 0
 	d := openDir(t, vfstest.NewFault(m, func(op vfstest.Op) error {
 		switch op.Kind {

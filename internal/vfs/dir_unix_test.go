@@ -21,47 +21,47 @@ import (
 // relative path of another working directory.
 func TestDirIsNotItsPath(t *testing.T) {
 	for name, swap := range map[string]func(){
-		"moved": func() { must(t, os.Rename("db", "old")) },
+		"moved": func() { ok(t, os.Rename("db", "old")) },
 		"chdir": func() {
-			must(t, os.Mkdir("other", 0o777))
-			must(t, os.Chdir("other"))
+			ok(t, os.Mkdir("other", 0o777))
+			ok(t, os.Chdir("other"))
 		},
 		"symlink": func() {
-			must(t, os.Rename("db", "old"))
-			must(t, os.Mkdir("new", 0o777))
-			must(t, os.Symlink("new", "db"))
+			ok(t, os.Rename("db", "old"))
+			ok(t, os.Mkdir("new", 0o777))
+			ok(t, os.Symlink("new", "db"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			must(t, os.Mkdir("db", 0o777))
+			ok(t, os.Mkdir("db", 0o777))
 			d := openDir(t, vfs.OS(), "db")
 			for _, f := range []string{"db/a", "db/b", "db/c", "db/LOCK"} {
 				create(t, d, f, "first")
 			}
 			swap()
-			must(t, os.MkdirAll("db", 0o777))
+			ok(t, os.MkdirAll("db", 0o777))
 			before := []string{"LOCK", "a", "b", "c"}
 			for _, f := range before {
 				create(t, vfs.OS(), filepath.Join("db", f), "second")
 			}
 			create(t, d, "db/a", "third")
-			must(t, d.Rename("db/b", "db/d"))
-			must(t, d.Remove("db/c"))
-			must(t, d.Link("db/d", "db/e"))
-			must(t, d.SyncDir("db"))
+			ok(t, d.Rename("db/b", "db/d"))
+			ok(t, d.Remove("db/c"))
+			ok(t, d.Link("db/d", "db/e"))
+			ok(t, d.SyncDir("db"))
 			l, err := d.Lock("db/LOCK", "me", false)
-			must(t, err)
+			ok(t, err)
 			f, err := d.OpenReadWrite("db/e")
-			must(t, err)
-			must(t, f.Truncate(2))
-			must(t, f.Close())
+			ok(t, err)
+			ok(t, f.Truncate(2))
+			ok(t, f.Close())
 			wantContent(t, d, "db/d", "fi")
 			wantList(t, d, "LOCK", "a", "d", "e")
 			other, err := vfs.OS().Lock("db/LOCK", "", true) // that of another directory
-			must(t, err)
-			must(t, other.Close())
-			must(t, l.Close())
+			ok(t, err)
+			ok(t, other.Close())
+			ok(t, l.Close())
 			wantList(t, vfs.OS(), before...)
 			for _, f := range before {
 				wantContent(t, vfs.OS(), filepath.Join("db", f), "second")
@@ -73,7 +73,7 @@ func TestDirIsNotItsPath(t *testing.T) {
 func wantList(t *testing.T, fsys vfs.FS, want ...string) {
 	t.Helper()
 	names, err := fsys.List("db")
-	must(t, err)
+	ok(t, err)
 	if !slices.Equal(names, want) {
 		t.Errorf("it holds %q, want %q", names, want)
 	}
@@ -124,23 +124,23 @@ func TestDirOpensRegularFilesOnly(t *testing.T) {
 				if _, err := d.Create(name); err == nil {
 					t.Error("created over a directory")
 				}
-				must(t, os.Remove(name))
+				ok(t, os.Remove(name))
 				return
 			}
 			create(t, d, name, "new") // in place of it
 			wantContent(t, d, name, "new")
-			must(t, d.Remove(name))
+			ok(t, d.Remove(name))
 		})
 	}
 	wantContent(t, d, victim, "content")
-	must(t, os.Symlink("nothing", filepath.Join(dir, "LOCK")))
+	ok(t, os.Symlink("nothing", filepath.Join(dir, "LOCK")))
 	if _, err := d.Lock(filepath.Join(dir, "LOCK"), "owner", false); err == nil {
 		t.Error("locked what a symbolic link points to")
 	}
 	wantIs(t, second(os.Stat(filepath.Join(dir, "nothing"))), fs.ErrNotExist)
 	l, err := d.Lock(victim, "", false) // failed attempts hold nothing
-	must(t, err)
-	must(t, l.Close())
+	ok(t, err)
+	ok(t, l.Close())
 }
 
 // Removing the lock file does not end the lock.
@@ -150,18 +150,18 @@ func TestLockFileRemoved(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		a, b := openDir(t, vfs.OS(), dir), openDir(t, vfs.OS(), dir)
 		l, err := a.Lock(name, "first", shared)
-		must(t, err)
-		must(t, os.Remove(name))
+		ok(t, err)
+		ok(t, os.Remove(name))
 		for _, fsys := range []vfs.FS{a, b, vfs.OS()} {
 			var locked *vfs.LockedError
 			if _, err := fsys.Lock(name, "second", false); !errors.As(err, &locked) {
 				t.Errorf("locked twice: %v", err)
 			}
 		}
-		must(t, l.Close())
+		ok(t, l.Close())
 		l, err = b.Lock(name, "third", false)
-		must(t, err)
-		must(t, l.Close())
+		ok(t, err)
+		ok(t, l.Close())
 	}
 }
 
@@ -170,20 +170,20 @@ func TestLockOfALinkedCopy(t *testing.T) {
 	dir, twin := t.TempDir(), t.TempDir()
 	name, copied := filepath.Join(dir, "LOCK"), filepath.Join(twin, "LOCK")
 	l, err := vfs.OS().Lock(name, "first", false)
-	must(t, err)
-	must(t, os.Link(name, copied))
+	ok(t, err)
+	ok(t, os.Link(name, copied))
 	var locked *vfs.LockedError
 	if _, err := vfs.OS().Lock(copied, "", false); !errors.As(err, &locked) ||
 		locked.Owner != "first" {
 		t.Errorf("locked twice: %v", err)
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 }
 
 // Errors of a directory that is gone say so.
 func TestRemovedDir(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	must(t, os.Mkdir(dir, 0o777))
+	ok(t, os.Mkdir(dir, 0o777))
 	d := openDir(t, vfs.OS(), dir)
 	name := filepath.Join(dir, "a")
 	create(t, d, name, "x")
@@ -192,11 +192,11 @@ func TestRemovedDir(t *testing.T) {
 		t.Errorf("the directory is there: %v", err)
 	}
 	f, err := d.OpenReadWrite(name)
-	must(t, err)
+	ok(t, err)
 	defer f.Close()
-	must(t, vfs.SyncNamed(f))
-	must(t, os.RemoveAll(dir))
-	must(t, os.Mkdir(dir, 0o777))
+	ok(t, vfs.SyncNamed(f))
+	ok(t, os.RemoveAll(dir))
+	ok(t, os.Mkdir(dir, 0o777))
 	for _, err := range []error{
 		second(d.Create(name)), second(d.Open(name)), d.Rename(name, name+"2"),
 		d.Link(name, name+"2"), d.Remove(name), second(d.Stat(name)), second(d.Stat(dir)),
@@ -212,18 +212,18 @@ func TestRemovedDir(t *testing.T) {
 func TestLockEndsWhileProcessesStart(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "LOCK")
 	l, err := vfs.OS().Lock(name, "first", false)
-	must(t, err)
+	ok(t, err)
 	var copies []int
 	for fd := 3; fd < 64; fd++ { // what fork does
 		if c, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
 			copies = append(copies, c)
 		}
 	}
-	must(t, l.Close())
+	ok(t, l.Close())
 	l, err = vfs.OS().Lock(name, "second", false)
-	must(t, err)
-	must(t, l.Close())
+	ok(t, err)
+	ok(t, l.Close())
 	for _, c := range copies {
-		must(t, unix.Close(c))
+		ok(t, unix.Close(c))
 	}
 }

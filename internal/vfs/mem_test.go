@@ -13,12 +13,12 @@ func TestMemCapacity(t *testing.T) {
 	m := vfs.NewMem()
 	m.SetCapacity(100)
 	f, err := m.Create("a")
-	must(t, err)
-	must(t, f.Allocate(60))
+	ok(t, err)
+	ok(t, f.Allocate(60))
 	wantIs(t, f.Allocate(101), vfs.ErrNoSpace)
 	wantIs(t, f.Truncate(101), vfs.ErrNoSpace)
 	g, err := m.Create("b")
-	must(t, err)
+	ok(t, err)
 	n, err := g.Write(make([]byte, 50))
 	wantIs(t, err, vfs.ErrNoSpace)
 	if n != 40 {
@@ -28,39 +28,39 @@ func TestMemCapacity(t *testing.T) {
 		t.Fatalf("full: wrote %d, %v", n, err)
 	}
 	_, err = f.WriteAt(make([]byte, 60), 0) // overwriting needs no space
-	must(t, err)
-	must(t, m.Remove("a"))
+	ok(t, err)
+	ok(t, m.Remove("a"))
 	if got := m.UsedBytes(); got != 100 {
 		t.Fatalf("a removed but open file holds its space: used %d", got)
 	}
-	must(t, f.Close())
+	ok(t, f.Close())
 	if got := m.UsedBytes(); got != 40 {
 		t.Fatalf("used %d, want 40", got)
 	}
 	_, err = g.Write([]byte("x"))
-	must(t, err)
+	ok(t, err)
 	m.SetCapacity(0)
-	must(t, g.Truncate(1<<30))
+	ok(t, g.Truncate(1<<30))
 	if m.OpenFiles() != 1 {
 		t.Fatalf("%d open files, want 1", m.OpenFiles())
 	}
-	must(t, g.Close())
+	ok(t, g.Close())
 }
 
 func TestMemFilesAreNotMapped(t *testing.T) {
 	f, err := vfs.NewMem().Create("a")
-	must(t, err)
+	ok(t, err)
 	if _, ok := f.(vfs.Mapper); ok {
 		t.Fatal("memory files must not implement Mapper")
 	}
-	must(t, f.Close())
+	ok(t, f.Close())
 }
 
 func TestMemRenameOntoOwnLink(t *testing.T) {
 	m := vfs.NewMem()
 	create(t, m, "a", "x")
-	must(t, m.Link("a", "b"))
-	must(t, m.Rename("a", "b")) // POSIX: two names of one file, nothing happens
+	ok(t, m.Link("a", "b"))
+	ok(t, m.Rename("a", "b")) // POSIX: two names of one file, nothing happens
 	wantContent(t, m, "a", "x")
 	wantContent(t, m, "b", "x")
 }
@@ -81,9 +81,9 @@ func TestFaultHook(t *testing.T) {
 		return nil
 	})
 	f, err := fsys.Create("a")
-	must(t, err)
+	ok(t, err)
 	_, err = f.Write([]byte("abc"))
-	must(t, err)
+	ok(t, err)
 	n, err := f.WriteAt([]byte("defg"), 3)
 	if wantIs(t, err, boom); n != 2 {
 		t.Fatalf("short write of %d, want 2", n)

@@ -12,12 +12,12 @@ import (
 // Pages are made ready without a change of a byte, also while others store to them.
 func TestPopulate(t *testing.T) {
 	f, err := vfs.OS().Create(filepath.Join(t.TempDir(), "f"))
-	must(t, err)
+	ok(t, err)
 	const size = 1 << 20
-	must(t, f.Allocate(size))
+	ok(t, f.Allocate(size))
 	want := bytes.Repeat([]byte("0123456789abcdef"), size/16)
 	_, err = f.WriteAt(want[:size/2], 0)
-	must(t, err)
+	ok(t, err)
 	m, err := f.(vfs.Mapper).Map(size)
 	if err != nil {
 		t.Skip("the temporary directory is on a file system without preallocation")
@@ -31,14 +31,14 @@ func TestPopulate(t *testing.T) {
 		}
 	}
 	all.Wait()
-	must(t, f.Sync())
+	ok(t, f.Sync())
 	got := make([]byte, size)
 	_, err = f.ReadAt(got, 0)
-	must(t, err)
+	ok(t, err)
 	if !bytes.Equal(got, want) {
 		t.Error("the content has changed")
 	}
-	must(t, m.Unmap())
-	must(t, p.Populate(0, size)) // nothing is left to do
-	must(t, f.Close())
+	ok(t, m.Unmap())
+	ok(t, p.Populate(0, size)) // nothing is left to do
+	ok(t, f.Close())
 }

@@ -25,25 +25,25 @@ func TestQuietReads(t *testing.T) {
 	for i := range ticks {
 		name := filepath.Join(dir, fmt.Sprint(i))
 		w, err := os.Create(name)
-		must(t, err)
-		must(t, second(w.Write([]byte("a"))))
-		must(t, os.Chtimes(name, long, time.Time{}))
+		ok(t, err)
+		ok(t, second(w.Write([]byte("a"))))
+		ok(t, os.Chtimes(name, long, time.Time{}))
 		r, err := d.Open(name)
-		must(t, err)
-		must(t, second(r.Size()))
-		must(t, second(d.Stat(name)))
-		must(t, second(r.ReadAt(make([]byte, 1), 0)))
-		must(t, second(w.Write([]byte("b"))))
+		ok(t, err)
+		ok(t, second(r.Size()))
+		ok(t, second(d.Stat(name)))
+		ok(t, second(r.ReadAt(make([]byte, 1), 0)))
+		ok(t, second(w.Write([]byte("b"))))
 		var now unix.Timespec
-		must(t, unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now))
+		ok(t, unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now))
 		ticks[i] = now.Nano()
-		must(t, r.Close())
-		must(t, w.Close())
+		ok(t, r.Close())
+		ok(t, w.Close())
 	}
 	coarse := 0
 	for i, tick := range ticks {
 		var st unix.Stat_t
-		must(t, unix.Stat(filepath.Join(dir, fmt.Sprint(i)), &st))
+		ok(t, unix.Stat(filepath.Join(dir, fmt.Sprint(i)), &st))
 		if st.Mtim.Nano() <= tick {
 			coarse++
 		}

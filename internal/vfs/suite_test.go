@@ -18,19 +18,19 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
-var ok = testutil.OK
+var ok, wantIs = testutil.OK, testutil.WantIs
 
 // forEach runs a test over every implementation, in an empty directory.
 func forEach(t *testing.T, fn func(t *testing.T, fsys vfs.FS, dir string)) {
 	t.Run("os", func(t *testing.T) { fn(t, vfs.OS(), t.TempDir()) })
 	t.Run("mem", func(t *testing.T) {
 		m := vfs.NewMem()
-		must(t, m.MkdirAll("/db"))
+		ok(t, m.MkdirAll("/db"))
 		fn(t, m, filepath.FromSlash("/db"))
 	})
 	t.Run("crash", func(t *testing.T) {
 		c := vfstest.NewCrash()
-		must(t, c.MkdirAll("/db"))
+		ok(t, c.MkdirAll("/db"))
 		fn(t, c, filepath.FromSlash("/db"))
 	})
 	t.Run("fault", func(t *testing.T) {
@@ -47,7 +47,7 @@ func forEachFlat(t *testing.T, fn func(t *testing.T, fsys vfs.FS, dir string)) {
 	})
 	t.Run("dir of mem", func(t *testing.T) {
 		m := vfs.NewMem()
-		must(t, m.MkdirAll("db"))
+		ok(t, m.MkdirAll("db"))
 		fn(t, openDir(t, m, "db"), "db")
 	})
 }
@@ -55,36 +55,24 @@ func forEachFlat(t *testing.T, fn func(t *testing.T, fsys vfs.FS, dir string)) {
 func openDir(t *testing.T, fsys vfs.FS, dir string) *vfs.Dir {
 	t.Helper()
 	d, err := vfs.OpenDir(fsys, dir)
-	must(t, err)
-	t.Cleanup(func() { must(t, d.Close()) })
-	return d
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
 	ok(t, err)
-}
-
-func wantIs(t *testing.T, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Fatalf("got error %v, want one that matches %v", err, target)
-	}
+	t.Cleanup(func() { ok(t, d.Close()) })
+	return d
 }
 
 func create(t *testing.T, fsys vfs.FS, name, content string) {
 	t.Helper()
 	f, err := fsys.Create(name)
-	must(t, err)
+	ok(t, err)
 	_, err = io.WriteString(f, content)
-	must(t, err)
-	must(t, f.Close())
+	ok(t, err)
+	ok(t, f.Close())
 }
 
 func read(t *testing.T, f vfs.File) string {
 	t.Helper()
 	n, err := f.Size()
-	must(t, err)
+	ok(t, err)
 	b := make([]byte, n)
 	if _, err := f.ReadAt(b, 0); err != nil && err != io.EOF {
 		t.Fatal(err)
@@ -95,7 +83,7 @@ func read(t *testing.T, f vfs.File) string {
 func wantContent(t *testing.T, fsys vfs.FS, name, want string) {
 	t.Helper()
 	f, err := fsys.Open(name)
-	must(t, err)
+	ok(t, err)
 	defer f.Close()
 	if got := read(t, f); got != want {
 		t.Fatalf("%s contains %q, want %q", name, got, want)
@@ -106,24 +94,24 @@ func TestReadWrite(t *testing.T) {
 	forEachFlat(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		name := filepath.Join(dir, "a")
 		f, err := fsys.Create(name)
-		must(t, err)
+		ok(t, err)
 		if f.Name() != name {
 			t.Fatalf("name %q, want %q", f.Name(), name)
 		}
 		for _, s := range []string{"hello ", "world"} {
 			_, err := f.Write([]byte(s))
-			must(t, err)
+			ok(t, err)
 		}
 		_, err = f.WriteAt([]byte("W"), 6)
-		must(t, err)
+		ok(t, err)
 		_, err = f.Write([]byte("!")) // WriteAt has not moved the position
-		must(t, err)
-		must(t, f.Sync())
+		ok(t, err)
+		ok(t, f.Sync())
 		if got := read(t, f); got != "hello World!" {
 			t.Fatalf("got %q", got)
 		}
 		_, err = f.WriteAt([]byte("z"), 20<<10) // leaves a hole of zeros
-		must(t, err)
+		ok(t, err)
 		b := make([]byte, 20<<10)
 		n, err := f.ReadAt(b, 12)
 		if n != 20<<10-11 || err != io.EOF {
@@ -135,7 +123,7 @@ func TestReadWrite(t *testing.T) {
 		if n, err := f.ReadAt(b, 1<<20); n != 0 || err != io.EOF {
 			t.Fatalf("read past the end: %d, %v", n, err)
 		}
-		must(t, f.Close())
+		ok(t, f.Close())
 	})
 }
 
@@ -143,17 +131,17 @@ func TestCreateReplaces(t *testing.T) {
 	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		name, other := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 		create(t, fsys, name, "old")
-		must(t, fsys.Link(name, other))
+		ok(t, fsys.Link(name, other))
 		old, err := fsys.Open(name)
-		must(t, err)
+		ok(t, err)
 		create(t, fsys, name, "n")
 		wantContent(t, fsys, name, "n")
 		wantContent(t, fsys, other, "old")
 		if got := read(t, old); got != "old" {
 			t.Fatalf("the open file changed to %q", got)
 		}
-		must(t, old.Close())
-		must(t, fsys.MkdirAll(filepath.Join(dir, "d")))
+		ok(t, old.Close())
+		ok(t, fsys.MkdirAll(filepath.Join(dir, "d")))
 		if _, err := fsys.Create(filepath.Join(dir, "d")); err == nil {
 			t.Fatal("create over a directory succeeded")
 		}
@@ -166,7 +154,7 @@ func TestCreateReplaces(t *testing.T) {
 func TestTruncateAllocate(t *testing.T) {
 	forEachFlat(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		f, err := fsys.Create(filepath.Join(dir, "a"))
-		must(t, err)
+		ok(t, err)
 		defer f.Close()
 		wantSize := func(want int64) {
 			t.Helper()
@@ -175,19 +163,19 @@ func TestTruncateAllocate(t *testing.T) {
 			}
 		}
 		_, err = f.WriteAt(bytes.Repeat([]byte("x"), 40<<10), 0)
-		must(t, err)
-		must(t, f.Truncate(5))
-		must(t, f.Allocate(100<<10))
+		ok(t, err)
+		ok(t, f.Truncate(5))
+		ok(t, f.Allocate(100<<10))
 		wantSize(100 << 10)
 		if got := read(t, f); got[:5] != "xxxxx" || got[5:] != string(make([]byte, 100<<10-5)) {
 			t.Fatal("bytes cut off must come back as zeros")
 		}
-		must(t, f.Allocate(7)) // never shrinks
+		ok(t, f.Allocate(7)) // never shrinks
 		wantSize(100 << 10)
-		must(t, f.Allocate(0))
-		must(t, f.Truncate(200<<10))
+		ok(t, f.Allocate(0))
+		ok(t, f.Truncate(200<<10))
 		wantSize(200 << 10)
-		must(t, f.Truncate(0))
+		ok(t, f.Truncate(0))
 		wantSize(0)
 	})
 }
@@ -211,16 +199,16 @@ func TestOpenErrors(t *testing.T) {
 		create(t, fsys, name, "a")
 		wantIs(t, fsys.Link(name, name), fs.ErrExist)
 		r, err := fsys.Open(name)
-		must(t, err)
+		ok(t, err)
 		if _, err := r.WriteAt([]byte("x"), 0); err == nil {
 			t.Fatal("write to a file opened for reading succeeded")
 		}
-		must(t, r.Close())
+		ok(t, r.Close())
 		w, err := fsys.OpenReadWrite(name)
-		must(t, err)
+		ok(t, err)
 		_, err = w.Write([]byte("b"))
-		must(t, err)
-		must(t, w.Close())
+		ok(t, err)
+		ok(t, w.Close())
 		wantContent(t, fsys, name, "b")
 	})
 }
@@ -230,8 +218,8 @@ func second[T any](_ T, err error) error { return err }
 func TestClosedFile(t *testing.T) {
 	forEachFlat(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		f, err := fsys.Create(filepath.Join(dir, "a"))
-		must(t, err)
-		must(t, f.Close())
+		ok(t, err)
+		ok(t, f.Close())
 		b := make([]byte, 1)
 		for _, err := range []error{
 			second(f.ReadAt(b, 0)), second(f.WriteAt(b, 0)), second(f.Write(b)),
@@ -252,47 +240,47 @@ func TestOpenFileSurvivesRemoveAndRename(t *testing.T) {
 		create(t, fsys, a, "first")
 		create(t, fsys, b, "second")
 		fa, err := fsys.Open(a)
-		must(t, err)
+		ok(t, err)
 		fb, err := fsys.Open(b)
-		must(t, err)
-		must(t, fsys.Rename(a, b))
+		ok(t, err)
+		ok(t, fsys.Rename(a, b))
 		wantContent(t, fsys, b, "first")
 		wantIs(t, second(fsys.Stat(a)), fs.ErrNotExist)
-		must(t, vfs.SyncNamed(fa))
+		ok(t, vfs.SyncNamed(fa))
 		wantIs(t, vfs.SyncNamed(fb), vfs.ErrRemoved)
 		wantIs(t, vfs.SyncNamed(fb), fs.ErrNotExist)
-		must(t, fsys.Remove(b))
+		ok(t, fsys.Remove(b))
 		wantIs(t, second(fsys.Open(b)), fs.ErrNotExist)
 		if got := read(t, fa) + read(t, fb); got != "firstsecond" {
 			t.Fatalf("open files changed to %q", got)
 		}
-		must(t, fa.Close())
-		must(t, fb.Close())
+		ok(t, fa.Close())
+		ok(t, fb.Close())
 	})
 }
 
 func TestDirectories(t *testing.T) {
 	forEach(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		sub := filepath.Join(dir, "x", "y")
-		must(t, fsys.MkdirAll(sub))
-		must(t, fsys.MkdirAll(sub))
+		ok(t, fsys.MkdirAll(sub))
+		ok(t, fsys.MkdirAll(sub))
 		create(t, fsys, filepath.Join(sub, "f"), "content")
 		create(t, fsys, filepath.Join(dir, "b"), "")
 		create(t, fsys, filepath.Join(dir, "a"), "")
 		names, err := fsys.List(dir)
-		must(t, err)
+		ok(t, err)
 		if !slices.Equal(names, []string{"a", "b", "x"}) {
 			t.Fatalf("list: %q", names)
 		}
 		if fsys.Remove(sub) == nil {
 			t.Fatal("removed a directory that has a file")
 		}
-		must(t, fsys.Rename(filepath.Join(dir, "x"), filepath.Join(dir, "z")))
+		ok(t, fsys.Rename(filepath.Join(dir, "x"), filepath.Join(dir, "z")))
 		wantContent(t, fsys, filepath.Join(dir, "z", "y", "f"), "content")
-		must(t, fsys.Remove(filepath.Join(dir, "z", "y", "f")))
-		must(t, fsys.Remove(filepath.Join(dir, "z", "y")))
+		ok(t, fsys.Remove(filepath.Join(dir, "z", "y", "f")))
+		ok(t, fsys.Remove(filepath.Join(dir, "z", "y")))
 		wantIs(t, second(fsys.Stat(filepath.Join(dir, "z", "y"))), fs.ErrNotExist)
-		must(t, fsys.SyncDir(dir))
+		ok(t, fsys.SyncDir(dir))
 		wantIs(t, fsys.SyncDir(sub), fs.ErrNotExist)
 		if fsys.MkdirAll(filepath.Join(dir, "a", "b")) == nil {
 			t.Fatal("made a directory below a file")
@@ -312,26 +300,26 @@ func TestLock(t *testing.T) {
 			}
 		}
 		ex, err := fsys.Lock(name, "first", false)
-		must(t, err)
+		ok(t, err)
 		conflict(false, "first")
 		conflict(true, "first")
-		must(t, ex.Close())
+		ok(t, ex.Close())
 		wantIs(t, ex.Close(), fs.ErrClosed)
 		if _, err := fsys.Stat(name); err != nil {
 			t.Fatalf("the lock file must stay: %v", err)
 		}
 		s1, err := fsys.Lock(name, "", true)
-		must(t, err)
+		ok(t, err)
 		s2, err := fsys.Lock(name, "", true)
-		must(t, err)
+		ok(t, err)
 		conflict(false, "") // the former owner is not blamed
-		must(t, s1.Close())
+		ok(t, s1.Close())
 		conflict(false, "")
-		must(t, s2.Close())
+		ok(t, s2.Close())
 		ex, err = fsys.Lock(name, "third", false)
-		must(t, err)
+		ok(t, err)
 		conflict(true, "third")
-		must(t, ex.Close())
+		ok(t, ex.Close())
 	})
 }
 
@@ -384,7 +372,7 @@ func TestSharedFile(t *testing.T) {
 func TestConcurrentUse(t *testing.T) {
 	forEachFlat(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		shared, err := fsys.Create(filepath.Join(dir, "shared"))
-		must(t, err)
+		ok(t, err)
 		var wg sync.WaitGroup
 		for g := range 8 {
 			wg.Go(func() {
@@ -411,7 +399,7 @@ func TestConcurrentUse(t *testing.T) {
 		if got := read(t, shared); got != string(bytes.Repeat([]byte("12345678"), 160)) {
 			t.Fatal("lost a write")
 		}
-		must(t, shared.Close())
+		ok(t, shared.Close())
 	})
 }
 
@@ -422,13 +410,13 @@ func TestCopyFile(t *testing.T) {
 		create(t, fsys, src, content)
 		for _, n := range []int{len(content), 300_000, 1, 0} {
 			create(t, fsys, dst, "what was there")
-			must(t, vfs.CopyFile(fsys, src, fsys, dst, int64(n), nil))
+			ok(t, vfs.CopyFile(fsys, src, fsys, dst, int64(n), nil))
 			f, err := fsys.Open(dst)
-			must(t, err)
+			ok(t, err)
 			if got := read(t, f); got != content[:n] {
 				t.Errorf("%d bytes copied: %d are there", n, len(got))
 			}
-			must(t, f.Close())
+			ok(t, f.Close())
 		}
 		long := int64(len(content) + 1)
 		wantIs(t, vfs.CopyFile(fsys, src, fsys, dst, long, nil), io.ErrUnexpectedEOF)

@@ -13,12 +13,7 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var ok = testutil.OK
 
 // TestSlotOfThePage: the example of docs/format/leases.md is what a slot is.
 //
@@ -28,7 +23,7 @@ func TestSlotOfThePage(t *testing.T) {
 	h := Held{Edit: manifest.Position{Manifest: 3, Record: 5}, Segment: 7}
 	b := h.encode(1234, time.UnixMilli(1_750_000_000_123))
 	page, err := os.ReadFile(filepath.FromSlash("../../../docs/format/leases.md"))
-	must(t, err)
+	ok(t, err)
 	if dump := testutil.Dump(b); !strings.Contains(string(page), dump) {
 		t.Errorf("the page lacks\n%s", dump)
 	}
@@ -51,9 +46,9 @@ func TestSlotOfThePage(t *testing.T) {
 func TestFloor(t *testing.T) {
 	for name, fsys := range map[string]vfs.FS{"os": vfs.OS(), "mem": vfs.NewMem()} {
 		dir := t.TempDir()
-		must(t, fsys.MkdirAll(dir))
+		ok(t, fsys.MkdirAll(dir))
 		table, err := Open(fsys, dir)
-		must(t, err)
+		ok(t, err)
 		want := func(h Held, any bool) {
 			t.Helper()
 			if got, is := table.Floor(); got != h || is != any {
@@ -64,29 +59,29 @@ func TestFloor(t *testing.T) {
 		var all []*Lease
 		for range 40 { // more than the table reads at first
 			l, err := Take(fsys, dir)
-			must(t, err)
+			ok(t, err)
 			want(Held{}, true) // everything
-			must(t, l.Hold(Held{Edit: manifest.Position{Manifest: 9, Record: 9}, Segment: 9}))
+			ok(t, l.Hold(Held{Edit: manifest.Position{Manifest: 9, Record: 9}, Segment: 9}))
 			all = append(all, l)
 		}
-		must(t, all[3].Hold(Held{Edit: manifest.Position{Manifest: 2, Record: 8}, Segment: 5}))
-		must(t, all[39].Hold(Held{Edit: manifest.Position{Manifest: 3, Record: 1}, Segment: 4}))
+		ok(t, all[3].Hold(Held{Edit: manifest.Position{Manifest: 2, Record: 8}, Segment: 5}))
+		ok(t, all[39].Hold(Held{Edit: manifest.Position{Manifest: 3, Record: 1}, Segment: 4}))
 		want(Held{Edit: manifest.Position{Manifest: 2, Record: 8}, Segment: 4}, true)
-		must(t, all[3].file.Close()) // as the death of the process does
+		ok(t, all[3].file.Close()) // as the death of the process does
 		want(Held{Edit: manifest.Position{Manifest: 3, Record: 1}, Segment: 4}, true)
 		l, err := Take(fsys, dir)
-		must(t, err)
+		ok(t, err)
 		if l.off != all[3].off {
 			t.Errorf("%s: the slot of a dead reader is not used again", name)
 		}
-		must(t, l.Release())
+		ok(t, l.Release())
 		all[3] = nil
 		for _, l := range all {
 			if l != nil {
-				must(t, l.Release())
+				ok(t, l.Release())
 			}
 		}
 		want(Held{}, false)
-		must(t, table.Close())
+		ok(t, table.Close())
 	}
 }

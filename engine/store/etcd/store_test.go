@@ -2,7 +2,6 @@ package etcd_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -16,14 +15,7 @@ import (
 
 var ctx = context.Background()
 
-var ok = testutil.OK
-
-func wantIs(t testing.TB, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Errorf("error is %v, want one that matches %q", err, target)
-	}
-}
+var ok, wantIs = testutil.OK, testutil.WantIs
 
 func start(t testing.TB, members int, configure func(*embed.Config)) *etcdtest.Cluster {
 	t.Helper()

@@ -19,13 +19,6 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
-func wantIs(t testing.TB, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Errorf("error is %v, want one that matches %q", err, target)
-	}
-}
-
 func put(pk, sk, value string) *store.WriteSet {
 	w := new(store.WriteSet)
 	w.Put(key(pk, sk), []byte(value))

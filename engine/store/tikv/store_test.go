@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 var ctx = context.Background()
 
-var ok = testutil.OK
+var ok, wantIs = testutil.OK, testutil.WantIs
 
 // start starts a cluster of three stores.
 func start(t testing.TB) *tikvtest.Cluster {
