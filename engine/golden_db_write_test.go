@@ -133,6 +133,15 @@ var goldenRecipes = map[string]func(*goldenMaker){
 		g.fill("in the log", 10, 12)
 		g.kill()
 	},
+	"parts": func(g *goldenMaker) { // of the index of an SST
+		g.open(engine.Options{BlockBytes: 1 << 10})
+		for i := range 140 {
+			k := pksk("one stripe", fmt.Sprintf("%04d", i))
+			ok(g.t, g.db.Put(k, bytes.Repeat(fmt.Append(nil, i%10), 520)))
+		}
+		g.flush()
+		g.close()
+	},
 	"checkpoint": func(g *goldenMaker) {
 		g.open(engine.Options{})
 		g.fill("one", 0, 50)

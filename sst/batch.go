@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/zonemap"
 )
 
 // BatchStats count what a group of lookups has cost.
@@ -60,9 +61,13 @@ type askedFile struct {
 // asksFilters reports whether filters of the file are asked.
 func (f *askedFile) asksFilters() bool { return len(f.t.filters) > 0 && !f.unfiltered }
 
+// asksParts reports whether the filters of the parts of its index are asked.
+func (f *askedFile) asksParts() bool { return f.t.ownFilters && !f.unfiltered }
+
 // ask is a question: whether a file has the key of a lookup.
 type ask struct {
 	lookup uint32
+	part   uint32 // of the index, with the block
 	block  uint32 // data block that decides
 	lo, hi uint32 // entries of it among which the key is
 	found  uint32 // one more than the entry that was found to be it, or 0
@@ -108,6 +113,9 @@ func (b *Batch) answer(ls []base.Lookup, snap base.SeqNum) error {
 			return err
 		}
 	}
+	if err := b.findParts(ls, snap); err != nil {
+		return err
+	}
 	if err := b.askFilters(ls); err != nil {
 		return err
 	}
@@ -132,8 +140,42 @@ func (b *Batch) answer(ls []base.Lookup, snap base.SeqNum) error {
 	return b.searchBlocks(ls, snap)
 }
 
-// askFilters keeps the questions that the filters of files with one partition let
-// through, before their index is touched, as Reader.locate does.
+// findParts finds the parts of the indexes that lead to the blocks that decide, and puts the
+// questions of each file in order of its parts.
+func (b *Batch) findParts(ls []base.Lookup, snap base.SeqNum) error {
+	n, lo := 0, 0
+	for i := range b.files {
+		f := &b.files[i]
+		asks := b.asks[lo:f.end]
+		lo = f.end
+		if len(f.t.parts) == 1 {
+			n += copy(b.asks[n:], asks)
+			f.end = n
+			continue
+		}
+		first := n
+		for _, a := range asks {
+			p, err := f.r.partFor(f.t, ls[a.lookup].Key, snap)
+			if err != nil {
+				return err
+			}
+			a.part = uint32(p)
+			b.asks[n] = a
+			if p < len(f.t.parts) { // else all versions of the file's last key are too new
+				n++
+			}
+		}
+		f.end = n
+		slices.SortFunc(b.asks[first:n], byPart)
+	}
+	b.asks = b.asks[:n]
+	return nil
+}
+
+func byPart(x, y ask) int { return cmp.Compare(x.part, y.part) }
+
+// askFilters keeps the questions that the filters of parts let through, before the parts are
+// touched, as Reader.locate does.
 func (b *Batch) askFilters(ls []base.Lookup) error {
 	n, lo := 0, 0
 	for i := range b.files {
@@ -141,14 +183,17 @@ func (b *Batch) askFilters(ls []base.Lookup) error {
 		asks := b.asks[lo:f.end]
 		lo = f.end
 		first := n
-		if len(f.t.filters) != 1 || f.unfiltered {
+		if !f.asksParts() {
 			n += copy(b.asks[n:], asks)
 		} else {
-			filter, err := f.r.filter(f.t, 0)
-			if err != nil {
-				return err
-			}
-			for _, a := range asks {
+			var filter *zonemap.Filter
+			for j, a := range asks {
+				if j == 0 || a.part != asks[j-1].part {
+					var err error
+					if filter, err = f.r.filter(f.t, int(a.part)); err != nil {
+						return err
+					}
+				}
 				b.asks[n] = a
 				if filter.Contains(ls[a.lookup].Hash) {
 					n++
@@ -179,27 +224,30 @@ func (b *Batch) askIndexes(ls []base.Lookup, snap base.SeqNum) error {
 		asks := b.asks[lo:f.end]
 		lo = f.end
 		first := n
-		if len(asks) == 0 || b.FiltersOnly && len(f.t.filters) == 1 {
+		if len(asks) == 0 || b.FiltersOnly && f.t.ownFilters {
 			n += copy(b.asks[n:], asks)
 			f.end = n
 			continue
 		}
-		x, err := f.r.index(f.t)
-		if err != nil {
-			return err
-		}
-		for _, a := range asks {
-			block, ok := x.find(ls[a.lookup].Key, snap)
-			if !ok {
-				return f.r.damagedIndex(f.t, block)
+		var x *indexBlock
+		for j, a := range asks {
+			var err error
+			if j == 0 || a.part != asks[j-1].part {
+				if x, err = f.r.part(f.t, int(a.part)); err != nil {
+					return err
+				}
+			}
+			block, err := f.r.findIn(f.t, x, ls[a.lookup].Key, snap)
+			if err != nil {
+				return err
 			}
 			a.block = uint32(block)
 			b.asks[n] = a
-			if block < x.n { // else all versions of the file's last key are too new
+			if block < len(f.t.blocks) { // else all versions of the file's last key are too new
 				n++
 			}
 		}
-		if len(f.t.filters) == 1 && !f.unfiltered {
+		if f.asksParts() {
 			f.r.stats.c.Add(statPassedOnly, uint64(len(asks)-(n-first)))
 		}
 		f.end = n
@@ -211,13 +259,13 @@ func (b *Batch) askIndexes(ls []base.Lookup, snap base.SeqNum) error {
 
 func byBlock(x, y ask) int { return cmp.Compare(x.block, y.block) }
 
-// askPartitions keeps the questions that the filters of files with several partitions let
-// through. Requires: those of a file are in order of their blocks.
+// askPartitions keeps the questions that the other filters let through. Requires: those of a file
+// are in order of their blocks.
 func (b *Batch) askPartitions(ls []base.Lookup) error {
 	n, lo := 0, 0
 	for i := range b.files {
 		f := &b.files[i]
-		if len(f.t.filters) <= 1 || f.unfiltered {
+		if !f.asksFilters() || f.t.ownFilters {
 			n += copy(b.asks[n:], b.asks[lo:f.end])
 			lo, f.end = f.end, n
 			continue

@@ -65,7 +65,7 @@ func (b *Batch) onceBlock(f *askedFile, asks []ask) (d *dataBlock, kept bool, er
 	}
 	r := f.r
 	r.stats.c.Add(statBlockMisses, 1)
-	x, err := r.index(f.t)
+	x, err := r.partOf(f.t, nil, i)
 	if err != nil {
 		return nil, false, err
 	}
@@ -107,7 +107,9 @@ func (f *askedFile) span(x *indexBlock, asks []ask) int {
 		if block == last || f.t.blocks[block].Peek() != nil {
 			continue
 		}
-		last = block
+		if last = block; int(block) >= x.end() {
+			break
+		}
 		h := x.handle(int(block))
 		if !h.check(f.r.meta.SizeBytes, maxDataBytes) || h.off < end ||
 			h.off-end > onceGapBytes || h.end()-first.off > onceReadBytes {

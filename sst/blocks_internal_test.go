@@ -150,7 +150,7 @@ func TestIndexSeeks(t *testing.T) {
 				zone := zonemap.Map{First: []byte(k), Last: []byte(k)}
 				w.add(blockHandle{off: uint64(i), stored: 1, raw: 1}, zone, 5)
 			}
-			raw, _ := w.appendBlock(nil, &columnsWriter{})
+			raw, _ := wholeIndex(&w)
 			x, err := openIndex(raw)
 			if err != nil {
 				t.Fatal(err)
@@ -298,4 +298,11 @@ func TestOpenBlocks(t *testing.T) {
 			t.Errorf("%d bytes when decoded: %+v, %v", raw, h, ok)
 		}
 	}
+}
+
+// wholeIndex returns an index without parts.
+func wholeIndex(w *indexBuilder) ([]byte, bool) {
+	var p indexPart
+	p.next(w, len(w.recs))
+	return w.appendBlock(nil, &p, &columnsWriter{})
 }

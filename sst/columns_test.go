@@ -17,7 +17,7 @@ import (
 )
 
 // columnsFile builds a file of rows with one column: the number that their values begin with.
-func columnsFile(tb testing.TB, fs vfs.FS) (base.FileMeta, []base.Entry) {
+func columnsFile(tb testing.TB, fs vfs.FS, partBlocks int) (base.FileMeta, []base.Entry) {
 	tb.Helper()
 	var entries []base.Entry
 	for i := range 40 {
@@ -27,7 +27,7 @@ func columnsFile(tb testing.TB, fs vfs.FS) (base.FileMeta, []base.Entry) {
 		}
 		entries = append(entries, e)
 	}
-	o := sst.WriterOptions{BlockBytes: 256, FilterBits: 8}
+	o := sst.WriterOptions{BlockBytes: 256, FilterBits: 8, PartBlocks: partBlocks}
 	o.Describe = func(items *zone.Items, b *zone.ColumnsBuilder) {
 		b.Rows(5, items.Len())
 		for i := range items.Len() {
@@ -41,7 +41,7 @@ func columnsFile(tb testing.TB, fs vfs.FS) (base.FileMeta, []base.Entry) {
 // the writer makes today.
 func TestGoldenColumns(t *testing.T) {
 	fs := vfs.NewMem()
-	meta, entries := columnsFile(t, fs)
+	meta, entries := columnsFile(t, fs, 0)
 	now := contents(t, fs, meta.Name())
 	path := filepath.Join("testdata", "v1-columns.hex")
 	text, err := os.ReadFile(path)
@@ -84,8 +84,15 @@ func (valuesFrom) Count(_, _ int) {}
 
 // A cursor with a pruner shows the blocks with what is wanted, both ways and from each key on.
 func TestPrunedCursor(t *testing.T) {
+	for _, partBlocks := range []int{0, 1, 2} {
+		checkPrunedCursor(t, partBlocks)
+	}
+}
+
+func checkPrunedCursor(t *testing.T, partBlocks int) {
+	t.Helper()
 	fs := vfs.NewMem()
-	meta, entries := columnsFile(t, fs)
+	meta, entries := columnsFile(t, fs, partBlocks)
 	var stats sst.Stats
 	o := readerOptions(fs, meta)
 	o.Stats = &stats

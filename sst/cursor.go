@@ -14,7 +14,7 @@ import (
 //
 // Invariant: while the cursor stands on an entry, key holds the whole key, its
 // first shared bytes are the prefix of b, and (block, pos) is the newest version of
-// the key that snap sees.
+// the key that snap sees. While it has a block, x is the part of the index with it.
 type Cursor struct {
 	r    *Reader
 	t    *tail
@@ -40,9 +40,8 @@ type Cursor struct {
 	zone   zonemap.Map
 
 	// Of entries that are read together: the span that they end with, if it is known.
-	span  *rankedSpan
-	ranks []uint32 // of the blocks, if it is
-	met   metSpan  // if it is not
+	span *rankedSpan
+	met  metSpan // if it is not
 
 	near    *Approach // to the key of the next seek, nil if there was none
 	touched byte      // keeps loads that fill the processor's cache
@@ -75,7 +74,7 @@ func (c *Cursor) LimitReadAhead(bytes int) { c.seq.limit = bytes }
 // does not keep them in memory. Before its next use it needs InitCursor.
 func (c *Cursor) Release() {
 	c.r, c.t, c.x, c.b, c.err, c.pruner, c.near = nil, nil, nil, nil, nil, nil, nil
-	c.valid, c.entry.Value, c.own.data, c.span, c.ranks = false, nil, nil, nil, nil
+	c.valid, c.entry.Value, c.own.data, c.span = false, nil, nil, nil
 	c.met = metSpan{}
 	if c.seq.buf = c.seq.buf[:0]; cap(c.seq.buf) > maxPooledBytes {
 		c.seq.buf = nil
@@ -105,7 +104,7 @@ func (c *Cursor) First() bool {
 
 // Last implements cursor.Cursor.
 func (c *Cursor) Last() bool {
-	if !c.start() || !c.enter(c.keptFrom(c.x.n-1, true), true) {
+	if !c.start() || !c.enter(c.keptFrom(len(c.t.blocks)-1, true), true) {
 		return false
 	}
 	return c.backward()
@@ -127,7 +126,7 @@ func (c *Cursor) Next() bool { return c.valid && c.forward() }
 // Prev implements cursor.Cursor.
 func (c *Cursor) Prev() bool { return c.valid && c.backward() }
 
-// start makes tail and index available and forgets the position.
+// start makes the tail available and forgets the position.
 func (c *Cursor) start() bool {
 	c.valid, c.err, c.b, c.near = false, nil, nil, nil
 	if c.r.meta.Entries == 0 {
@@ -138,11 +137,7 @@ func (c *Cursor) start() bool {
 		if err != nil {
 			return c.fail(err)
 		}
-		x, err := c.r.index(t)
-		if err != nil {
-			return c.fail(err)
-		}
-		c.t, c.x = t, x
+		c.t = t
 	}
 	return true
 }
@@ -174,7 +169,7 @@ func (c *Cursor) Resume(a *Approach, last *base.Entry) {
 // enter moves to before the first entry of block i, in reverse to after the last. It reports false
 // if there is no such block.
 func (c *Cursor) enter(i int, reverse bool) bool {
-	if i < 0 || i >= c.x.n || !c.load(i) {
+	if i < 0 || i >= len(c.t.blocks) || !c.load(i) {
 		return false
 	}
 	if c.pos = -1; reverse {
@@ -196,19 +191,21 @@ func (c *Cursor) seek(key []byte, reverse bool) bool {
 	if !c.start() {
 		return false
 	}
-	i, ok := c.x.find(key, snap)
-	if !ok {
-		return c.fail(c.r.damagedIndex(c.t, i))
+	x, i, err := c.r.find(c.t, key, snap)
+	if err != nil {
+		return c.fail(err)
 	}
-	if i == c.x.n {
+	if i == len(c.t.blocks) {
 		return reverse && c.enter(c.keptFrom(i-1, true), true)
 	}
+	c.x = x
 	if kept := c.keptFrom(i, reverse); kept != i {
 		return c.enter(kept, reverse)
 	}
 	if !c.load(i) {
 		return false
 	}
+	var ok bool
 	if c.pos, _, ok = c.b.seek(key, snap); !ok {
 		return c.fail(c.r.damagedEntry(c.t, i, c.pos))
 	}
@@ -245,17 +242,21 @@ func (c *Cursor) load(i int) bool {
 	if c.streak++; c.b == nil || i != c.block+1 {
 		c.streak = 0
 	}
-	b, err := c.fetch(i)
+	x, err := c.r.partOf(c.t, c.x, i)
 	if err != nil {
 		return c.fail(err)
 	}
-	c.b, c.block = b, i
+	b, err := c.fetch(x, i)
+	if err != nil {
+		return c.fail(err)
+	}
+	c.x, c.b, c.block = x, b, i
 	return true
 }
 
-// fetch returns block i. Misses that follow each other forward are served by large
-// reads.
-func (c *Cursor) fetch(i int) (*dataBlock, error) {
+// fetch returns block i, with a record in x. Misses that follow each other forward are served by
+// large reads.
+func (c *Cursor) fetch(x *indexBlock, i int) (*dataBlock, error) {
 	c.r.stats.c.Add(statLookups, 1)
 	if c.pruner != nil {
 		c.pruner.Count(1, 0)
@@ -264,7 +265,7 @@ func (c *Cursor) fetch(i int) (*dataBlock, error) {
 		return b, nil
 	}
 	c.r.stats.c.Add(statBlockMisses, 1)
-	h := c.x.handle(i)
+	h := x.handle(i)
 	if c.r.group.Admits(int64(h.raw), c.streak >= sequentialRun) {
 		raw, err := c.seq.block(c.r, c.t, i, h, nil)
 		if err != nil {
@@ -289,7 +290,7 @@ func (c *Cursor) forward() bool {
 		c.pos++
 		if c.pos >= c.b.n {
 			i := c.keptFrom(c.block+1, false)
-			if i >= c.x.n {
+			if i >= len(c.t.blocks) {
 				c.valid = false
 				return false
 			}
@@ -358,13 +359,15 @@ func (c *Cursor) newest() bool {
 			return true
 		}
 		// The block before decides by its last entry, which the index knows.
-		last, ok := c.x.lastSuffix(c.block - 1)
+		x, err := c.r.partOf(c.t, c.x, c.block-1)
+		if err != nil {
+			return c.fail(err)
+		}
+		last, ok := x.lastSuffix(c.block - 1)
 		if !ok {
 			return c.fail(c.r.damagedIndex(c.t, c.block-1))
 		}
-		p := c.x.prefix()
-		if c.x.lastSeq(c.block-1) > c.snap || len(c.key) != len(p)+len(last) ||
-			!bytes.HasSuffix(c.key, last) || !bytes.HasPrefix(c.key, p) {
+		if x.lastSeq(c.block-1) > c.snap || !sameKey(c.key, x.prefix(), last) {
 			return true
 		}
 		if !c.load(c.block - 1) {

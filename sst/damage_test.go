@@ -20,9 +20,18 @@ import (
 	"github.com/kstonedb/kstone/sst"
 )
 
-// smallFile returns a file of a few blocks, partitions and range tombstones.
+// smallFile returns a file of a few blocks, partitions and range tombstones, whose index has no
+// parts.
 func smallFile(
 	t *testing.T, fs vfs.FS, codec sst.Codec,
+) (base.FileMeta, []base.Entry, []base.RangeTombstone) {
+	t.Helper()
+	return fileOfParts(t, fs, codec, 0)
+}
+
+// fileOfParts is smallFile with parts of that many blocks.
+func fileOfParts(
+	t *testing.T, fs vfs.FS, codec sst.Codec, blocks int,
 ) (base.FileMeta, []base.Entry, []base.RangeTombstone) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -32,7 +41,8 @@ func smallFile(
 		{Start: []byte("pk/a"), End: []byte("pk/b"), Seq: 7},
 		{Start: []byte("pk/user"), End: []byte("pk/uses"), Seq: 3},
 	}
-	o := sst.WriterOptions{BlockBytes: 400, Codec: codec, FilterBits: 8, FilterPartitionKeys: 15}
+	o := sst.WriterOptions{BlockBytes: 400, Codec: codec, FilterBits: 8, FilterPartitionKeys: 15,
+		PartBlocks: blocks}
 	return build(t, fs, o, entries, ranges...), entries, ranges
 }
 
@@ -102,12 +112,18 @@ func checkAnswers(
 	return damaged
 }
 
+// smallFiles are small files in all forms.
+var smallFiles = []struct {
+	codec      sst.Codec
+	partBlocks int
+}{{sst.None, 0}, {sst.LZ4, 0}, {sst.Zstd, 0}, {sst.Snappy, 0}, {sst.None, 2}, {sst.LZ4, 1}}
+
 // TestEveryFlippedByte: no flipped byte gives a wrong answer, and Verify finds each.
 func TestEveryFlippedByte(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
-	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd, sst.Snappy} {
+	for _, c := range smallFiles {
 		fs := vfs.NewMem()
-		meta, entries, ranges := smallFile(t, fs, codec)
+		meta, entries, ranges := fileOfParts(t, fs, c.codec, c.partBlocks)
 		good := contents(t, fs, meta.Name())
 		if r := sst.NewReader(readerOptions(fs, meta)); checkAnswers(t, r, entries, ranges) {
 			t.Fatal("the intact file is damaged")
@@ -119,36 +135,36 @@ func TestEveryFlippedByte(t *testing.T) {
 			r := sst.NewReader(readerOptions(fs, meta))
 			checkAnswers(t, r, entries, ranges)
 			if err := r.Verify(context.Background()); !errors.Is(err, corrupt.ErrCorrupt) {
-				t.Fatalf("%v: Verify misses the flip at %d: %v", codec, at, err)
+				t.Fatalf("%v: Verify misses the flip at %d: %v", c, at, err)
 			}
 			r.Close()
 		}
-		t.Logf("%v: %d bytes", codec, len(good))
+		t.Logf("%v: %d bytes", c, len(good))
 	}
 }
 
 // TestEveryTruncation: a file cut at any length is noticed.
 func TestEveryTruncation(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
-	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd, sst.Snappy} {
+	for _, c := range smallFiles {
 		fs := vfs.NewMem()
-		meta, entries, ranges := smallFile(t, fs, codec)
+		meta, entries, ranges := fileOfParts(t, fs, c.codec, c.partBlocks)
 		good := contents(t, fs, meta.Name())
 		for n := range good {
 			store(t, fs, meta.Name(), good[:n])
 			r := sst.NewReader(readerOptions(fs, meta))
 			if !checkAnswers(t, r, entries, ranges) {
-				t.Fatalf("%v: cut to %d of %d bytes: no error", codec, n, len(good))
+				t.Fatalf("%v: cut to %d of %d bytes: no error", c, n, len(good))
 			}
 			r.Close()
 			if _, _, err := sst.ReadMeta(fs, meta.Name()); !errors.Is(err, corrupt.ErrCorrupt) {
-				t.Fatalf("%v: ReadMeta of %d of %d bytes: %v", codec, n, len(good), err)
+				t.Fatalf("%v: ReadMeta of %d of %d bytes: %v", c, n, len(good), err)
 			}
 			short := meta
 			short.SizeBytes = int64(n)
 			r = sst.NewReader(readerOptions(fs, short))
 			if !checkAnswers(t, r, entries, ranges) {
-				t.Fatalf("%v: cut to %d bytes and described so: no error", codec, n)
+				t.Fatalf("%v: cut to %d bytes and described so: no error", c, n)
 			}
 			r.Close()
 		}

@@ -55,14 +55,14 @@ func (r *Reader) Blocks(yield func(BlockInfo) bool) error {
 	if err != nil {
 		return err
 	}
-	x, err := r.index(t)
-	if err != nil {
-		return err
-	}
-	for i := range x.n {
+	var x *indexBlock
+	for i := range t.blocks {
+		if x, err = r.partOf(t, x, i); err != nil {
+			return err
+		}
 		zone, rest, err := x.zone(i)
 		if err != nil {
-			return r.named(err, t.footer.index.off)
+			return r.named(err, t.partHandle(i/t.partBlocks).off)
 		}
 		h := x.handle(i)
 		info := BlockInfo{
@@ -105,6 +105,10 @@ func (r *Reader) Describe(out io.Writer) error {
 	fmt.Fprintf(w, "data            %d blocks of %d bytes decoded, %d bytes stored\n",
 		p.blocks, p.blockBytes, p.dataEnd)
 	fmt.Fprintf(w, "index           %s\n", describeHandle(f.index))
+	for i := range t.top.n {
+		fmt.Fprintf(w, "index part %-4d from block %d, %s\n", i, i*t.partBlocks,
+			describeHandle(t.partHandle(i)))
+	}
 	if p.filterBits == 0 {
 		fmt.Fprintf(w, "filters         none\n")
 	}

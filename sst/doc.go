@@ -2,7 +2,7 @@
 // stripe. docs/format/sst.md and docs/format/filter.md describe the bytes.
 //
 // A file holds versions of keys, (key ascending, sequence number descending), in
-// data blocks of about 4 KiB; range tombstones; filters over the keys; an index
+// data blocks of about 4 KiB; range tombstones; filters over the keys; an index, in parts,
 // with a zone map per block; properties; and a footer. A Writer makes one in a
 // single pass. A Reader opens it without I/O and loads footer, index, filters and
 // blocks when they are needed, through a cache.Cache.

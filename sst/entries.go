@@ -134,7 +134,7 @@ func (c *Cursor) FirstEntries(x *Entries, hi []byte) bool {
 func (c *Cursor) NextEntries(x *Entries, hi []byte) bool {
 	if c.pos+1 >= c.b.n {
 		i := c.keptFrom(c.block+1, false)
-		if c.span != nil && i < c.x.n && int64(c.ranks[i]) >= c.span.to || !c.enter(i, false) {
+		if c.span != nil && c.left(i) == 0 || !c.enter(i, false) {
 			return false
 		}
 	}

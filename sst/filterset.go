@@ -5,12 +5,12 @@ import (
 )
 
 // filterSet builds the filters of a file: one per partition, a range of data
-// blocks with at most a given number of keys.
+// blocks of one part of the index with at most a given number of keys.
 //
 // Invariant: a partition's filter holds every key that has a version in one of the
 // partition's blocks. A key whose versions straddle two partitions is in both.
 type filterSet struct {
-	bits, limit int
+	bits, limit, partBlocks int
 
 	hash    uint64   // of the writer's current key
 	pending []uint64 // keys of the block being built
@@ -22,8 +22,8 @@ type filterSet struct {
 	parts   []filterPartition
 }
 
-func (s *filterSet) reset(bits, limit int) {
-	s.bits, s.limit = bits, limit
+func (s *filterSet) reset(bits, limit, partBlocks int) {
+	s.bits, s.limit, s.partBlocks = bits, limit, partBlocks
 	s.pending = s.pending[:0]
 	s.builder.Reset()
 	s.first = 0
@@ -46,7 +46,8 @@ func (s *filterSet) finishBlock(block int) error {
 	if s.bits == 0 {
 		return nil
 	}
-	if n := s.builder.Len(); n > 0 && n+len(s.pending) > s.limit {
+	n := s.builder.Len()
+	if n > 0 && (n+len(s.pending) > s.limit || block%s.partBlocks == 0) {
 		if err := s.finishPartition(); err != nil {
 			return err
 		}

@@ -17,17 +17,19 @@ import (
 //	 48  handle    index
 //	 64  handle    properties
 //	 80  u8        stripe
-//	 81  u8×7      zero
+//	 81  u8×3      zero
+//	 84  u32       data blocks of a part of the index; zero in version 1: it has no parts
 //	 88  u32       CRC-32C of the bytes 0..88 and 92..104
-//	 92  u32       format version, 1
+//	 92  u32       format version, 1, or 2 if the index is in parts
 //	 96  8 bytes   magic "kstn\xf0SST"
 //
 // Magic and version stay at the end in every later version.
 
 const (
-	footerBytes   = 104
-	footerVersion = 1
-	footerMagic   = "kstn\xf0SST"
+	footerBytes        = 104
+	footerVersion      = 1
+	footerVersionParts = 2
+	footerMagic        = "kstn\xf0SST"
 )
 
 type footer struct {
@@ -38,6 +40,7 @@ type footer struct {
 	ranges     blockHandle // zero: none
 	index      blockHandle
 	properties blockHandle
+	partBlocks uint32 // data blocks of a part of the index, 0: it has no parts
 }
 
 func (f *footer) append(dst []byte) []byte {
@@ -48,10 +51,15 @@ func (f *footer) append(dst []byte) []byte {
 	dst = f.ranges.append(dst)
 	dst = f.index.append(dst)
 	dst = f.properties.append(dst)
-	dst = append(dst, byte(f.stripe), 0, 0, 0, 0, 0, 0, 0)
+	dst = append(dst, byte(f.stripe), 0, 0, 0)
+	dst = binary.LittleEndian.AppendUint32(dst, f.partBlocks)
 	crc := dst[start:]
 	dst = append(dst, 0, 0, 0, 0)
-	dst = binary.LittleEndian.AppendUint32(dst, footerVersion)
+	version := uint32(footerVersion)
+	if f.partBlocks > 0 {
+		version = footerVersionParts
+	}
+	dst = binary.LittleEndian.AppendUint32(dst, version)
 	dst = append(dst, footerMagic...)
 	sum := footerChecksum(crc, dst[start+92:])
 	binary.LittleEndian.PutUint32(dst[start+88:], sum)
@@ -73,8 +81,9 @@ func decodeFooter(b []byte, size int64) (footer, error) {
 	if got := string(b[96:]); got != footerMagic {
 		return f, corrupt.New("", at+96, "footer magic", hexBytes(footerMagic), hexBytes(got))
 	}
-	if v := binary.LittleEndian.Uint32(b[92:]); v != footerVersion {
-		return f, corrupt.NewVersion("", "sst", footerVersion, v)
+	version := binary.LittleEndian.Uint32(b[92:])
+	if version != footerVersion && version != footerVersionParts {
+		return f, corrupt.NewVersion("", "sst", footerVersionParts, version)
 	}
 	want := binary.LittleEndian.Uint32(b[88:])
 	if got := footerChecksum(b[:88], b[92:]); got != want {
@@ -90,10 +99,14 @@ func decodeFooter(b []byte, size int64) (footer, error) {
 	if f.size != uint64(size) {
 		return f, corrupt.New("", at+24, "file length", f.size, size)
 	}
-	for i, c := range b[81:88] {
+	for i, c := range b[81:84] {
 		if c != 0 {
 			return f, corrupt.New("", at+81+int64(i), "footer", "zero", c)
 		}
+	}
+	f.partBlocks = binary.LittleEndian.Uint32(b[84:])
+	if (f.partBlocks > 0) != (version == footerVersionParts) {
+		return f, corrupt.New("", at+84, "footer", "parts as the version says", f.partBlocks)
 	}
 	return f, nil
 }

@@ -72,14 +72,18 @@ func exampleBytes(tb testing.TB, page string) []byte {
 	return out
 }
 
-// TestGolden: files of format version 1 are readable for ever. The uncompressed one
-// is also what the writer makes today.
+// TestGolden: files of all format versions are readable for ever. Uncompressed ones
+// are also what the writer makes today.
 func TestGolden(t *testing.T) {
-	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Zstd, sst.Snappy} {
+	for _, c := range smallFiles {
+		codec, version := c.codec, "v1-"
+		if c.partBlocks > 0 {
+			version = "v2-"
+		}
 		fs := vfs.NewMem()
-		meta, entries, ranges := smallFile(t, fs, codec)
+		meta, entries, ranges := fileOfParts(t, fs, codec, c.partBlocks)
 		now := contents(t, fs, meta.Name())
-		path := filepath.Join("testdata", "v1-"+codec.String()+".hex")
+		path := filepath.Join("testdata", version+codec.String()+".hex")
 		text, err := os.ReadFile(path)
 		if os.IsNotExist(err) && *writeGolden {
 			text = []byte(hex.Dump(now))

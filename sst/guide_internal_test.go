@@ -29,7 +29,7 @@ func guidedIndex(tb testing.TB, rnd *rand.Rand, partitions, blocks int) (indexBl
 		w.add(blockHandle{off: uint64(i), stored: 1, raw: 1}, zonemap.Map{First: k, Last: k},
 			base.SeqNum(5))
 	}
-	raw, ok := w.appendBlock(nil, &columnsWriter{})
+	raw, ok := wholeIndex(&w)
 	x, err := openIndex(raw)
 	if !ok || err != nil {
 		tb.Fatal(ok, err)
@@ -78,7 +78,7 @@ func TestGuidesAreExact(t *testing.T) {
 				w.add(blockHandle{stored: 1, raw: 1}, zonemap.Map{First: key, Last: key}, 5)
 			}
 		}
-		raw, _ := w.appendBlock(nil, &columnsWriter{})
+		raw, _ := wholeIndex(&w)
 		x, err := openIndex(raw)
 		if err != nil {
 			t.Fatal(err)

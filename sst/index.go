@@ -10,7 +10,7 @@ import (
 	"github.com/kstonedb/kstone/zonemap"
 )
 
-// Format: a decoded index block is, little-endian,
+// Format: an index block, decoded, is, little-endian,
 //
 //	 0  u8    format version, 1
 //	 1  u8×3  zero
@@ -30,6 +30,11 @@ import (
 // Why the last entry's sequence number: versions of one key may straddle blocks,
 // and (last key, last sequence number) finds the one block that decides about a key
 // at a snapshot.
+//
+// Of an index in parts each part is such a block. The block that the footer names has a record
+// for each part in place of one for each data block: the handle of the part, the sequence number
+// of its last entry, and the zone map of all its data blocks; nothing of collectors. So one search
+// finds the part, and the same search the block.
 
 const (
 	indexVersion       = 1
@@ -79,57 +84,86 @@ func (x *indexBuilder) reset() {
 	}
 }
 
-// appendBlock appends the decoded form of the index to dst. Requires: dst is empty.
-// ok is false if the index is too large for its u32 offsets.
-func (x *indexBuilder) appendBlock(dst []byte, columns *columnsWriter) (_ []byte, ok bool) {
-	shared := 0
-	if len(x.recs) > 0 {
-		last := x.recs[len(x.recs)-1]
-		shared = commonPrefix(x.keys[:x.recs[0].firstEnd], x.keys[last.firstEnd:last.lastEnd])
+// indexPart is a range of the data blocks of an index that is being written.
+type indexPart struct {
+	from, to int
+	keys     int         // where the keys of the first block begin
+	zones    []byte      // encoded zone maps from the first block on
+	zone     zonemap.Map // of all blocks; its keys belong to the builder
+}
+
+// next makes p the part of at most n blocks that follows it.
+func (p *indexPart) next(x *indexBuilder, n int) {
+	p.from, p.to, p.zone = p.to, min(p.to+n, len(x.recs)), zonemap.Map{}
+	if p.from == 0 {
+		p.zones = x.zones
+	} else {
+		p.keys = x.recs[p.from-1].lastEnd
+	}
+}
+
+// appendBlock appends the decoded form of a part of the index to dst, and leaves the zone map of
+// all its blocks in p. Requires: dst is empty. ok is false if the part is too large for its u32
+// offsets.
+func (x *indexBuilder) appendBlock(
+	dst []byte, p *indexPart, columns *columnsWriter,
+) (_ []byte, ok bool) {
+	shared, recs := 0, x.recs[p.from:p.to]
+	if len(recs) > 0 {
+		last := recs[len(recs)-1]
+		shared = commonPrefix(x.keys[p.keys:recs[0].firstEnd], x.keys[last.firstEnd:last.lastEnd])
 	}
 	if x.sizeBytes()+columns.most-2*len(x.recs)*shared > math.MaxInt32 {
 		return dst, false
 	}
 	dst = append(dst, indexVersion, 0, 0, 0)
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(x.recs)))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(recs)))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(shared))
 	dst = append(dst, 0, 0, 0, 0)
-	for i := range x.recs {
-		r := &x.recs[i]
+	for i := range recs {
+		r := &recs[i]
 		dst = binary.LittleEndian.AppendUint64(dst, head8(x.keys[r.firstEnd+shared:r.lastEnd]))
 	}
 	offsets := len(dst)
-	dst = append(dst, make([]byte, 4*len(x.recs))...)
-	if len(x.recs) > 0 {
-		dst = append(dst, x.keys[:shared]...)
-	}
-	key, zones := 0, x.zones
-	for i := range x.recs {
-		r := &x.recs[i]
+	dst = append(dst, make([]byte, 4*len(recs))...)
+	dst = append(dst, x.keys[p.keys:p.keys+shared]...)
+	key := p.keys
+	for i := range recs {
+		r := &recs[i]
 		binary.LittleEndian.PutUint32(dst[offsets+4*i:], uint32(len(dst)))
 		dst = r.handle.append(dst)
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(r.lastSeq))
 		var zone zonemap.Map
-		zone, zones, _ = zonemap.Decode(zones) // Why unchecked: add has encoded it
-		zone.First, zone.Last = x.keys[key+shared:r.firstEnd], x.keys[r.firstEnd+shared:r.lastEnd]
+		zone, p.zones, _ = zonemap.Decode(p.zones) // Why unchecked: add has encoded it
+		zone.First, zone.Last = x.keys[key:r.firstEnd], x.keys[r.firstEnd:r.lastEnd]
+		p.zone.Merge(&zone)
+		zone.First, zone.Last = zone.First[shared:], zone.Last[shared:]
 		dst = zone.AppendBinary(dst)
-		dst = columns.appendBlock(dst, i)
+		dst = columns.appendBlock(dst, p.from+i)
 		key = r.lastEnd
 	}
 	return dst, true
 }
 
-// indexBlock is a decoded index. It is immutable.
+// indexBlock is a decoded index, or a part of it. It is immutable. Its methods count data blocks
+// from the first of the file on, but for those that say otherwise.
 type indexBlock struct {
 	data   []byte
+	first  int // number of the first data block
 	n      int // data blocks
 	shared int
 	guides []guide
 	tails  []uint64 // by block, of those that guides are about
+	ranks  *ranks
 }
 
-// sizeBytes returns the memory of the index.
-func (x *indexBlock) sizeBytes() int64 { return int64(cap(x.data)) + 8*int64(len(x.tails)) }
+// end returns the number of the data block after the last.
+func (x *indexBlock) end() int { return x.first + x.n }
+
+// sizeBytes returns the memory of the index, with the ranks that it may get.
+func (x *indexBlock) sizeBytes() int64 {
+	return int64(cap(x.data)) + 8*int64(len(x.tails)) + 4*int64(x.n)
+}
 
 // openIndex checks a decoded index: header, and that every record lies inside of
 // it. Errors have no file name.
@@ -173,10 +207,12 @@ func openIndex(data []byte) (indexBlock, error) {
 	return x, nil
 }
 
+// head returns the head of the block with the number i in x.
 func (x *indexBlock) head(i int) uint64 {
 	return binary.LittleEndian.Uint64(x.data[indexHeaderBytes+8*i:])
 }
 
+// offset returns where record i in x begins.
 func (x *indexBlock) offset(i int) uint32 {
 	return binary.LittleEndian.Uint32(x.data[indexHeaderBytes+8*x.n+4*i:])
 }
@@ -186,8 +222,9 @@ func (x *indexBlock) prefix() []byte {
 	return x.data[at : at+x.shared]
 }
 
-// record returns the bytes of record i, at least indexRecordMinimum+zoneMapMinimum.
+// record returns the bytes of the record of block i, at least indexRecordMinimum+zoneMapMinimum.
 func (x *indexBlock) record(i int) []byte {
+	i -= x.first
 	end := uint32(len(x.data))
 	if i+1 < x.n {
 		end = x.offset(i + 1)
@@ -218,21 +255,21 @@ func (x *indexBlock) zone(i int) (zonemap.Map, []byte, error) {
 }
 
 // find returns the first block whose last entry is at or after (key, snap): the
-// only one that can hold the newest version of key that snap sees. It returns n if
+// only one that can hold the newest version of key that snap sees. It returns the end if
 // there is none. ok is false if a damaged record was met.
 func (x *indexBlock) find(key []byte, snap base.SeqNum) (i int, ok bool) {
 	p := x.prefix()
 	if len(key) < len(p) || string(key[:len(p)]) != string(p) {
 		if bytes.Compare(key, p) < 0 {
-			return 0, true
+			return x.first, true
 		}
-		return x.n, true
+		return x.end(), true
 	}
 	suffix := key[len(p):]
 	head := head8(suffix)
 	lo := x.lowerBound(head)
 	if lo == x.n || x.head(lo) != head {
-		return lo, true
+		return x.first + lo, true
 	}
 	hi := x.n
 	if g := x.guideAt(lo); g != nil {
@@ -242,21 +279,21 @@ func (x *indexBlock) find(key []byte, snap base.SeqNum) (i int, ok bool) {
 	}
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
-		last, ok := x.lastSuffix(mid)
+		last, ok := x.lastSuffix(x.first + mid)
 		if !ok {
-			return mid, false
+			return x.first + mid, false
 		}
 		c := bytes.Compare(last, suffix)
-		if c < 0 || (c == 0 && x.lastSeq(mid) > snap) {
+		if c < 0 || (c == 0 && x.lastSeq(x.first+mid) > snap) {
 			lo = mid + 1
 		} else {
 			hi = mid
 		}
 	}
-	return lo, true
+	return x.first + lo, true
 }
 
-// lowerBound returns the first block whose head is at least head.
+// lowerBound returns the first block, counted in x, whose head is at least head.
 func (x *indexBlock) lowerBound(head uint64) int {
 	heads := x.data[indexHeaderBytes : indexHeaderBytes+8*x.n]
 	lo, n := 0, x.n

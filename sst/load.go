@@ -110,12 +110,13 @@ func (r *Reader) peekTail() (*tail, error) {
 	return r.readTail()
 }
 
-// sizeBytes returns about what the tail holds, with the ranks that it may get.
+// sizeBytes returns about what the tail holds.
 func (t *tail) sizeBytes() int64 {
-	const block, part = 8 + 4, 8 + 32
+	const block, part, filter = 8, 8 + 4, 8 + 32
 	p := t.props
 	n := int64(unsafe.Sizeof(*t)+unsafe.Sizeof(*p)) + block*int64(len(t.blocks)) +
-		part*int64(len(t.filters)) + int64(len(p.zone.First)+len(p.zone.Last))
+		part*int64(len(t.parts)) + filter*int64(len(t.filters)) + t.top.sizeBytes() +
+		int64(len(p.zone.First)+len(p.zone.Last))
 	for i := range p.collectors {
 		n += int64(len(p.collectors[i].data))
 	}
@@ -139,14 +140,14 @@ func (r *Reader) readTail() (*tail, error) {
 	if err := r.checkIdentity(&f); err != nil {
 		return nil, err
 	}
-	const what = "properties"
-	var raw []byte
-	if h := f.properties; h.check(size, maxRawBytes) && h.off >= uint64(start) {
-		raw, err = r.id.decode(buf[h.off-uint64(start):h.end()-uint64(start)], h, what)
-		err = r.named(err, h.off)
-	} else {
-		raw, err = r.readBlock(h, maxRawBytes, what)
+	read := func(h blockHandle, what string) ([]byte, error) {
+		if !h.check(size, maxRawBytes) || h.off < uint64(start) {
+			return r.readBlock(h, maxRawBytes, what)
+		}
+		raw, err := r.id.decode(buf[h.off-uint64(start):h.end()-uint64(start)], h, what)
+		return raw, r.named(err, h.off)
 	}
+	raw, err := read(f.properties, "properties")
 	if err != nil {
 		return nil, err
 	}
@@ -157,11 +158,18 @@ func (r *Reader) readTail() (*tail, error) {
 	if err := r.checkProperties(&f, p); err != nil {
 		return nil, err
 	}
-	return &tail{
+	t := &tail{
 		footer: f, props: p,
 		filters: make([]cache.Slot[zonemap.Filter], len(p.partitions)),
 		blocks:  make([]cache.Slot[dataBlock], p.blocks),
-	}, nil
+	}
+	if f.partBlocks > 0 {
+		raw, err = read(f.index, "index")
+	}
+	if err == nil {
+		err = r.named(t.openParts(raw), f.index.off)
+	}
+	return t, err
 }
 
 // namedAt is named for errors whose offset is already one of the file.
@@ -219,38 +227,12 @@ func (r *Reader) checkProperties(f *footer, p *properties) error {
 			fmt.Sprintf("[%q, %q]", z.First, z.Last))
 	case p.blocks > uint64(m.SizeBytes)/(trailerBytes+1):
 		return fail("block count", "one that fits the file", p.blocks)
+	case f.partBlocks > 0 && p.blocks <= uint64(f.partBlocks):
+		return fail("block count", "more than a part of the index has", p.blocks)
 	case p.dataEnd > f.index.off || (p.ranges > 0) != (f.ranges != blockHandle{}):
 		return fail("layout", "blocks in order", p.dataEnd)
 	}
 	return nil
-}
-
-// index returns the index, from the cache or the file.
-func (r *Reader) index(t *tail) (*indexBlock, error) {
-	if x := t.index.Get(); x != nil {
-		return x, nil
-	}
-	x, err := r.readIndex(t)
-	if err != nil {
-		return nil, err
-	}
-	return cache.Insert(r.group, &t.index, x, x.sizeBytes(), metaWeight), nil
-}
-
-func (r *Reader) readIndex(t *tail) (indexBlock, error) {
-	h := t.footer.index
-	raw, err := r.readBlock(h, maxRawBytes, "index")
-	if err != nil {
-		return indexBlock{}, err
-	}
-	x, err := openIndex(raw)
-	if err != nil {
-		return x, r.named(err, h.off)
-	}
-	if uint64(x.n) != t.props.blocks {
-		return x, corrupt.New(r.path, int64(h.off), "index", t.props.blocks, x.n)
-	}
-	return x, nil
 }
 
 // filter returns the filter of a partition, from the cache or the file.
@@ -305,7 +287,7 @@ func (r *Reader) dataBlock(t *tail, i int) (*dataBlock, error) {
 		return b, nil
 	}
 	r.stats.c.Add(statBlockMisses, 1)
-	x, err := r.index(t)
+	x, err := r.partOf(t, nil, i)
 	if err != nil {
 		return nil, err
 	}

@@ -45,10 +45,12 @@ func TestModel(t *testing.T) {
 			Codec:               sst.Codec(rnd.IntN(4)),
 			FilterBits:          []int{0, 8, 16}[rnd.IntN(3)],
 			FilterPartitionKeys: []int{1, 40, 0}[rnd.IntN(3)],
+			PartBlocks:          []int{1, 3, 0}[rnd.IntN(3)],
 		}
 		entries := g.entries()
-		name := fmt.Sprintf("seed %d, %d entries, %v, blocks of %d, filter %d/%d",
-			seed, len(entries), o.Codec, o.BlockBytes, o.FilterBits, o.FilterPartitionKeys)
+		name := fmt.Sprintf("seed %d, %d entries, %v, blocks of %d, filter %d/%d, parts of %d",
+			seed, len(entries), o.Codec, o.BlockBytes, o.FilterBits, o.FilterPartitionKeys,
+			o.PartBlocks)
 		t.Run(name, func(t *testing.T) { checkModel(t, rnd, o, entries) })
 	}
 }
@@ -234,7 +236,7 @@ func TestWriterReuse(t *testing.T) {
 		entries := g.entries()
 		o := writerOptions(sst.WriterOptions{
 			FileNum: base.FileNum(i + 1), Codec: sst.Codec(i % 3), FilterBits: []int{8, 16, 0}[i%3],
-			BlockBytes: 1024, FilterPartitionKeys: 100,
+			BlockBytes: 1024, FilterPartitionKeys: 100, PartBlocks: []int{0, 7}[i%2],
 		})
 		fresh := build(t, fs, o, entries)
 		name := base.SSTName(o.Stripe, o.FileNum)

@@ -47,6 +47,10 @@ const (
 	// inside a core's cache.
 	defaultFilterPartitionKeys = 128 << 10
 
+	// defaultPartBlocks keeps a part of the index, and the filter beside it, at a few KiB: so much
+	// a lookup reads that finds neither in the cache.
+	defaultPartBlocks = 128
+
 	// writeBytes is how much a Writer collects before it writes.
 	writeBytes = 256 << 10
 )
@@ -96,6 +100,9 @@ type WriterOptions struct {
 	// FilterPartitionKeys is the most keys one filter covers; 0:
 	// defaultFilterPartitionKeys.
 	FilterPartitionKeys int
+	// PartBlocks is the most data blocks that a part of the index covers, with a filter of its
+	// own; 0: defaultPartBlocks.
+	PartBlocks int
 	// Describe, if not nil, describes the puts of a block for the column zones, which index and
 	// properties have then. It must not keep the items.
 	Describe func(items *zone.Items, b *zone.ColumnsBuilder)
@@ -118,6 +125,9 @@ func (o *WriterOptions) withDefaults() (WriterOptions, error) {
 	if c.FilterPartitionKeys == 0 {
 		c.FilterPartitionKeys = defaultFilterPartitionKeys
 	}
+	if c.PartBlocks == 0 {
+		c.PartBlocks = defaultPartBlocks
+	}
 	switch {
 	case c.BlockBytes < minBlockBytes || c.BlockBytes > maxBlockBytes:
 		return c, fmt.Errorf("sst: block size %d outside [%d, %d]",
@@ -128,6 +138,8 @@ func (o *WriterOptions) withDefaults() (WriterOptions, error) {
 		return c, fmt.Errorf("sst: filter of %d bits; 0, 8 and 16 are supported", c.FilterBits)
 	case c.FilterPartitionKeys < 1:
 		return c, fmt.Errorf("sst: filter partitions of %d keys", c.FilterPartitionKeys)
+	case c.PartBlocks < 1:
+		return c, fmt.Errorf("sst: parts of %d blocks", c.PartBlocks)
 	}
 	return c, nil
 }

@@ -53,10 +53,10 @@ type Pruner interface {
 // wanted as a whole: its only block is not tested again.
 func (c *Cursor) Prune(p Pruner) { c.pruner = p }
 
-// keptFrom returns the first block from i on, in the direction, that is not pruned: x.n or -1 if
-// there is none.
+// keptFrom returns the first block from i on, in the direction, that is not pruned: the number of
+// blocks or -1 if there is none.
 func (c *Cursor) keptFrom(i int, reverse bool) int {
-	if c.pruner == nil || c.x.n == 1 {
+	if c.pruner == nil || len(c.t.blocks) == 1 {
 		return i
 	}
 	step := 1
@@ -64,7 +64,7 @@ func (c *Cursor) keptFrom(i int, reverse bool) int {
 		step = -1
 	}
 	from := i
-	for i >= 0 && i < c.x.n && c.pruned(i) {
+	for i >= 0 && i < len(c.t.blocks) && c.pruned(i) {
 		i += step
 	}
 	if n := (i - from) * step; n > 0 {
@@ -76,10 +76,14 @@ func (c *Cursor) keptFrom(i int, reverse bool) int {
 
 // pruned reports whether block i can be left out.
 func (c *Cursor) pruned(i int) bool {
+	x, err := c.r.partOf(c.t, c.x, i)
+	if err != nil {
+		return false
+	}
+	c.x = x
 	z := &c.zone
 	var collected []byte
-	var err error
-	if *z, collected, err = c.x.zone(i); err != nil {
+	if *z, collected, err = x.zone(i); err != nil {
 		return false
 	}
 	first, last := z.First, z.Last
@@ -87,28 +91,36 @@ func (c *Cursor) pruned(i int) bool {
 	if !c.pruner.Unwanted(z, c.t.props.columnsOf(collected)) {
 		return false
 	}
-	if i+1 < c.x.n {
-		next, _, err := c.x.zone(i + 1)
-		if err != nil || bytes.Equal(next.First, last) {
-			return false
-		}
-	}
-	p := c.x.prefix()
+	p := x.prefix()
 	c.bounds = append(append(c.bounds[:0], p...), first...)
 	n := len(c.bounds)
 	c.bounds = append(append(c.bounds, p...), last...)
+	if i+1 < len(c.t.blocks) {
+		y, err := c.r.partOf(c.t, x, i+1)
+		if err != nil {
+			return false
+		}
+		next, _, err := y.zone(i + 1)
+		if err != nil || sameKey(c.bounds[n:], y.prefix(), next.First) {
+			return false
+		}
+	}
 	return !c.pruner.Beneath(c.bounds[:n:n], c.bounds[n:])
 }
 
 // PrunesLocated reports whether mayHold is false of the block of what was located in the file: then
 // no entry is wanted, if nothing lies beneath them.
 func (r *Reader) PrunesLocated(l *Located, mayHold func(zone.Columns) bool) (bool, error) {
-	t, x, err := r.tailIndex()
+	t, err := r.loadTail()
 	if err != nil {
 		return false, err
 	}
 	columns := t.props.columns.Columns()
-	if x.n > 1 {
+	if len(t.blocks) > 1 {
+		x, err := r.partOf(t, nil, l.block)
+		if err != nil {
+			return false, err
+		}
 		_, collected, err := x.zone(l.block)
 		if err != nil {
 			return false, nil
@@ -129,21 +141,19 @@ func (r *Reader) Wanted(first, last []byte, p Pruner) bool {
 	if err != nil {
 		return true
 	}
-	x, err := r.index(t)
+	x, i, err := r.find(t, first, base.MaxSeqNum)
 	if err != nil {
 		return true
 	}
-	i, ok := x.find(first, base.MaxSeqNum)
-	if !ok {
-		return true
-	}
-	prefix := x.prefix()
-	for ; i < x.n; i++ {
+	for ; i < len(t.blocks); i++ {
+		if x, err = r.partOf(t, x, i); err != nil {
+			return true
+		}
 		z, collected, err := x.zone(i)
 		if err != nil {
 			return true
 		}
-		if afterKey(prefix, z.First, last) {
+		if afterKey(x.prefix(), z.First, last) {
 			return false
 		}
 		z.First, z.Last = nil, nil
@@ -160,6 +170,12 @@ func afterKey(prefix, suffix, key []byte) bool {
 		return bytes.Compare(suffix, key[len(prefix):]) > 0
 	}
 	return bytes.Compare(prefix, key) > 0
+}
+
+// sameKey reports whether prefix and suffix together are key.
+func sameKey(key, prefix, suffix []byte) bool {
+	return len(key) == len(prefix)+len(suffix) && bytes.HasSuffix(key, suffix) &&
+		bytes.HasPrefix(key, prefix)
 }
 
 // CountPruned counts a file that a reading has left out, and returns how many blocks it has, 0 if
@@ -181,12 +197,12 @@ func (r *Reader) SamplePruned(lower, upper []byte, p Pruner, most int) (pruned, 
 	if err != nil {
 		return 0, 0, err
 	}
-	t, x, err := r.tailIndex()
+	t, err := r.loadTail()
 	if err != nil {
 		return 0, 0, err
 	}
-	to = min(to+1, x.n) // the block of upper
-	c := Cursor{r: r, t: t, x: x, pruner: p}
+	to = min(to+1, len(t.blocks)) // the block of upper
+	c := Cursor{r: r, t: t, pruner: p}
 	step := max(1, (to-from)/most)
 	for i := from + step/2; i < to; i += step {
 		tested++

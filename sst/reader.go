@@ -5,7 +5,6 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
@@ -14,8 +13,8 @@ import (
 )
 
 // Weights of the cache: how many passes of the eviction hand a block survives
-// after its last use. Why: losing an index or a filter costs every later read of
-// the file, losing a data block only those of its keys.
+// after its last use. Why: losing a part of an index or its filter costs the later reads
+// of many data blocks, losing a data block only those of its keys.
 const (
 	dataWeight = 1
 	metaWeight = 3
@@ -55,12 +54,16 @@ type tail struct {
 	footer footer
 	props  *properties
 
-	index   cache.Slot[indexBlock]
+	top        indexBlock // of an index in parts, see parts.go
+	partBlocks int        // data blocks of a part
+	partRanks  []uint32   // entries before each part; nil if the index does not say
+	ownFilters bool       // each part has one filter, with the same number
+
+	parts   []cache.Slot[indexBlock]
 	ranges  cache.Slot[[]base.RangeTombstone]
 	filters []cache.Slot[zonemap.Filter]
 	blocks  []cache.Slot[dataBlock]
 
-	ranks atomic.Pointer[[]uint32] // see entriesBefore; nil: not computed yet
 	known cache.Spans[rankedSpan]
 }
 
@@ -192,31 +195,35 @@ func (b *dataBlock) hasNewer(pos int, key []byte) bool {
 }
 
 // locate returns the block that decides about key at snap, -1 if the file has no
-// such version. The filter of a file with one partition is asked before the index
-// is touched. filtered reports whether a filter was asked.
+// such version. The filter of a part is asked before the part is touched. filtered
+// reports whether a filter was asked.
 func (r *Reader) locate(
 	t *tail, key []byte, hash uint64, snap base.SeqNum,
 ) (block int, filtered bool, err error) {
-	if len(t.filters) == 1 {
-		if may, err := r.askFilter(t, 0, hash); err != nil || !may {
+	p, err := r.partFor(t, key, snap)
+	if err != nil || p == len(t.parts) { // or the file's last key is newer than snap
+		return -1, false, err
+	}
+	if t.ownFilters {
+		if may, err := r.askFilter(t, p, hash); err != nil || !may {
 			return -1, true, err
 		}
 	}
-	x, err := r.index(t)
+	x, err := r.part(t, p)
 	if err != nil {
 		return -1, false, err
 	}
-	i, ok := x.find(key, snap)
-	if !ok {
-		return -1, false, r.damagedIndex(t, i)
+	i, err := r.findIn(t, x, key, snap)
+	if err != nil {
+		return -1, false, err
 	}
-	if i == x.n { // the file's last key, all its versions newer than snap
-		if len(t.filters) == 1 {
+	if i == len(t.blocks) { // as above
+		if t.ownFilters {
 			r.stats.c.Add(statPassedOnly, 1)
 		}
 		return -1, false, nil
 	}
-	if len(t.filters) > 1 {
+	if len(t.filters) > 0 && !t.ownFilters {
 		if may, err := r.askFilter(t, t.props.partitionOf(i), hash); err != nil || !may {
 			return -1, true, err
 		}
@@ -293,7 +300,7 @@ func (r *Reader) RangeTombstones() ([]base.RangeTombstone, error) {
 
 func (r *Reader) damagedEntry(t *tail, block, entry int) error {
 	off := int64(-1)
-	if x := t.index.Peek(); x != nil {
+	if x := t.parts[block/t.partBlocks].Peek(); x != nil {
 		off = int64(x.handle(block).off)
 	}
 	return r.damagedAt(off, entry)
@@ -303,6 +310,8 @@ func (r *Reader) damagedAt(off int64, entry int) error {
 	return corrupt.New(r.path, off, "data block", "a whole entry", entry)
 }
 
-func (r *Reader) damagedIndex(t *tail, record int) error {
-	return corrupt.New(r.path, int64(t.footer.index.off), "index", "a whole record", record)
+// damagedIndex is the error of the record of a data block, or of one after the last.
+func (r *Reader) damagedIndex(t *tail, block int) error {
+	h := t.partHandle(min(block/t.partBlocks, len(t.parts)-1))
+	return corrupt.New(r.path, int64(h.off), "index", "a whole record", block)
 }

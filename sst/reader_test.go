@@ -317,7 +317,7 @@ func TestSourceBypassesCache(t *testing.T) {
 	if m := ro.Cache.Metrics(); m.Inserts != 0 {
 		t.Errorf("%+v", m)
 	}
-	if s := ro.Stats.Snapshot(); s.Reads > uint64(meta.SizeBytes)/(200<<10)+4 {
+	if s := ro.Stats.Snapshot(); s.Reads > uint64(meta.SizeBytes)/(100<<10)+4 {
 		t.Errorf("%d reads of a file of %d bytes", s.Reads, meta.SizeBytes)
 	}
 }

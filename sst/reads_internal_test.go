@@ -395,7 +395,9 @@ func inCache(t *tail) (n int, bytes int64) {
 			n++
 		}
 	}
-	count(t.index.Touch())
+	for i := range t.parts {
+		count(t.parts[i].Touch())
+	}
 	count(t.ranges.Touch())
 	for i := range t.filters {
 		count(t.filters[i].Touch())

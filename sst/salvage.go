@@ -123,19 +123,48 @@ func (s *Salvaged) byIndex(known *base.FileMeta) error {
 		return corrupt.New(s.r.path, s.r.meta.SizeBytes-footerBytes, "file identity",
 			base.SSTName(s.id.Stripe, s.id.Num), base.SSTName(own.Stripe, own.Num))
 	}
-	raw, err := s.r.readBlock(f.index, maxRawBytes, "index")
+	x, err := s.index(f.index)
 	if err != nil {
 		return err
 	}
-	x, err := openIndex(raw)
-	if err != nil {
-		return s.r.named(err, f.index.off)
+	if f.partBlocks == 0 {
+		err = s.takeBlocks(x, f.index.off)
 	}
+	for i := 0; i < x.n && f.partBlocks > 0 && err == nil; i++ {
+		h := x.handle(i)
+		var part indexBlock
+		if part, err = s.index(h); err == nil {
+			err = s.takeBlocks(part, h.off)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if f.ranges != (blockHandle{}) {
+		if err := s.takeRanges(f.ranges); err != nil {
+			s.loseRanges(int64(f.ranges.off), known, err)
+		}
+	}
+	return nil
+}
+
+// index reads a block of the index.
+func (s *Salvaged) index(h blockHandle) (indexBlock, error) {
+	raw, err := s.r.readBlock(h, maxRawBytes, "index")
+	if err != nil {
+		return indexBlock{}, err
+	}
+	x, err := openIndex(raw)
+	return x, s.r.named(err, h.off)
+}
+
+// takeBlocks reads the data blocks of an index, or of a part of it, at off.
+func (s *Salvaged) takeBlocks(x indexBlock, off uint64) error {
 	prefix := x.prefix()
 	for i := range x.n {
 		zone, _, err := x.zone(i)
 		if err != nil {
-			return s.r.named(err, f.index.off)
+			return s.r.named(err, off)
 		}
 		h := x.handle(i)
 		raw, err := s.r.readBlock(h, maxDataBytes, "data block")
@@ -147,11 +176,6 @@ func (s *Salvaged) byIndex(known *base.FileMeta) error {
 				Offset: int64(h.off), Err: err, Entries: zone.Entries,
 				First: slices.Concat(prefix, zone.First), Last: slices.Concat(prefix, zone.Last),
 			})
-		}
-	}
-	if f.ranges != (blockHandle{}) {
-		if err := s.takeRanges(f.ranges); err != nil {
-			s.loseRanges(int64(f.ranges.off), known, err)
 		}
 	}
 	return nil

@@ -7,24 +7,24 @@ import (
 // BlocksBetween returns which data blocks, [from, to), have a last key at or above lower
 // and below upper; a nil upper is no bound. It reads the index, never a data block.
 func (r *Reader) BlocksBetween(lower, upper []byte) (from, to int, err error) {
-	t, x, err := r.tailIndex()
+	t, err := r.loadTail()
 	if err != nil {
 		return 0, 0, err
 	}
-	to = x.n
-	from, ok := x.find(lower, base.MaxSeqNum)
-	if ok && upper != nil {
-		to, ok = x.find(upper, base.MaxSeqNum)
+	to = len(t.blocks)
+	if _, from, err = r.find(t, lower, base.MaxSeqNum); err == nil && upper != nil {
+		_, to, err = r.find(t, upper, base.MaxSeqNum)
 	}
-	if !ok {
-		return 0, 0, r.damagedIndex(t, from)
-	}
-	return from, max(from, to), nil
+	return from, max(from, to), err
 }
 
 // AppendLastKey appends the last key of a data block. Requires: there is such a block.
 func (r *Reader) AppendLastKey(dst []byte, block int) ([]byte, error) {
-	t, x, err := r.tailIndex()
+	t, err := r.loadTail()
+	if err != nil {
+		return dst, err
+	}
+	x, err := r.partOf(t, nil, block)
 	if err != nil {
 		return dst, err
 	}
@@ -35,15 +35,6 @@ func (r *Reader) AppendLastKey(dst []byte, block int) ([]byte, error) {
 	return append(append(dst, x.prefix()...), last...), nil
 }
 
-func (r *Reader) tailIndex() (*tail, *indexBlock, error) {
-	t, err := r.loadTail()
-	if err != nil {
-		return nil, nil, err
-	}
-	x, err := r.index(t)
-	return t, x, err
-}
-
 // CountBetween estimates how many entries are between two keys, a nil upper being no bound, by the
 // numbers of entries of the blocks that BlocksBetween returns. block is the number in the block of
 // lower: by about as much the estimate may be wrong.
@@ -52,14 +43,20 @@ func (r *Reader) CountBetween(lower, upper []byte) (n, block float64, err error)
 	if err != nil {
 		return 0, 0, err
 	}
-	t, x, ranks, err := r.entryRanks()
+	t, err := r.loadTail()
 	switch {
 	case err != nil:
 		return 0, 0, err
-	case ranks == nil:
+	case t.partRanks == nil:
 		return 0, 0, r.damagedIndex(t, from)
-	case from == x.n:
+	case from == len(t.blocks):
 		return 0, 0, nil
 	}
-	return float64(ranks[to] - ranks[from]), float64(ranks[from+1] - ranks[from]), nil
+	var ranks [3]int64
+	for i, block := range []int{from, from + 1, to} {
+		if ranks[i], err = r.rankOf(t, nil, block); err != nil {
+			return 0, 0, err
+		}
+	}
+	return float64(ranks[2] - ranks[0]), float64(ranks[1] - ranks[0]), nil
 }

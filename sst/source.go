@@ -108,7 +108,7 @@ func (s *Source) nextBlock() bool {
 		return false
 	}
 	s.b, s.pos = dataBlock{}, 0
-	if s.err = s.open(); s.err == nil && s.block < s.x.n {
+	if s.err = s.open(); s.err == nil && s.block < len(s.t.blocks) {
 		s.err = s.load(s.x.handle(s.block))
 	} else {
 		s.giveBack()
@@ -140,24 +140,24 @@ func (s *Source) load(h blockHandle) error {
 	return s.r.named(err, h.off)
 }
 
-// open makes tail and index available. The index is borrowed from the cache if it
-// is there, and not put into it.
-func (s *Source) open() error {
-	if s.x != nil {
+// open makes the tail, and the part of the index with the next block, available. The part is
+// borrowed from the cache if it is there, and not put into it.
+func (s *Source) open() (err error) {
+	if s.t == nil {
+		if s.t, err = s.r.peekTail(); err != nil {
+			return err
+		}
+	}
+	if s.x != nil && s.block < s.x.end() || s.block == len(s.t.blocks) {
 		return nil
 	}
-	t, err := s.r.peekTail()
-	if err != nil {
-		return err
-	}
-	x := t.index.Peek()
-	if x == nil {
-		own, err := s.r.readIndex(t)
+	p := s.block / s.t.partBlocks
+	if s.x = s.t.parts[p].Peek(); s.x == nil {
+		own, err := s.r.readPart(s.t, p)
 		if err != nil {
 			return err
 		}
-		x = &own
+		s.x = &own
 	}
-	s.t, s.x = t, x
 	return nil
 }

@@ -21,11 +21,14 @@ func (r *Reader) Verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x, err := r.readIndex(t)
-	if err != nil {
-		return err
+	v := verifier{r: r, t: t, part: -1, uses: map[base.FileNum]uint64{}}
+	for p := range t.parts {
+		x, err := r.readPart(t, p)
+		if err != nil {
+			return err
+		}
+		v.parts = append(v.parts, x)
 	}
-	v := verifier{r: r, t: t, x: &x, part: -1, uses: map[base.FileNum]uint64{}}
 	for _, f := range r.values {
 		if err := f.verifyValueHeader(); err != nil {
 			return err
@@ -41,11 +44,17 @@ func (r *Reader) Verify(ctx context.Context) error {
 		}
 		v.ranges = list
 	}
-	for i := range x.n {
-		if err := ctx.Err(); err != nil {
-			return err
+	for p := range v.parts {
+		v.x = &v.parts[p]
+		for i := v.x.first; i < v.x.end(); i++ {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := v.block(i); err != nil {
+				return err
+			}
 		}
-		if err := v.block(i); err != nil {
+		if err := v.partTotals(p); err != nil {
 			return err
 		}
 	}
@@ -54,10 +63,11 @@ func (r *Reader) Verify(ctx context.Context) error {
 
 // verifier carries what Verify knows of the blocks so far.
 type verifier struct {
-	r   *Reader
-	t   *tail
-	x   *indexBlock
-	seq sequential
+	r     *Reader
+	t     *tail
+	parts []indexBlock
+	x     *indexBlock // the one of the current block
+	seq   sequential
 
 	part   int // filter partition of the current block
 	filter zonemap.Filter
@@ -67,7 +77,8 @@ type verifier struct {
 	lastSeq base.SeqNum
 	keys    uint64
 	uses    map[base.FileNum]uint64 // see Writer.uses
-	zone    zonemap.Map             // of all blocks so far
+	zone    zonemap.Map             // of all blocks before the part
+	inPart  zonemap.Map             // of its blocks so far
 	handle  blockHandle             // current block
 }
 
@@ -85,9 +96,11 @@ func (v *verifier) layout() error {
 		end = h.end()
 		return nil
 	}
-	for i := range v.x.n {
-		if err := follow(v.x.handle(i), "data block"); err != nil {
-			return err
+	for _, x := range v.parts {
+		for i := x.first; i < x.end(); i++ {
+			if err := follow(x.handle(i), "data block"); err != nil {
+				return err
+			}
 		}
 	}
 	f := &v.t.footer
@@ -102,6 +115,11 @@ func (v *verifier) layout() error {
 	}
 	for _, p := range v.t.props.partitions {
 		if err := follow(p.handle, "filter"); err != nil {
+			return err
+		}
+	}
+	for p := range v.t.top.n {
+		if err := follow(v.t.top.handle(p), "index part"); err != nil {
 			return err
 		}
 	}
@@ -160,7 +178,7 @@ func (v *verifier) entry(b *dataBlock, j int, zone *zonemap.MapBuilder) error {
 		return v.fail("entry head", hex32(h), hex32(b.head(j)))
 	}
 	key := slices.Concat(b.prefix(), be.Key)
-	first := v.zone.Entries == 0 && j == 0
+	first := v.zone.Entries == 0 && v.inPart.Entries == 0 && j == 0
 	c := bytes.Compare(v.key, key)
 	if !first && (c > 0 || (c == 0 && v.lastSeq <= be.Seq)) {
 		return v.fail("key order", fmt.Sprintf("after %q seq %d", v.key, v.lastSeq),
@@ -190,7 +208,7 @@ func (v *verifier) entry(b *dataBlock, j int, zone *zonemap.MapBuilder) error {
 func (v *verifier) blockTotals(i int, b *dataBlock, totals zonemap.Map) error {
 	want, rest, err := v.x.zone(i)
 	if err != nil {
-		return v.r.named(err, v.t.footer.index.off)
+		return v.r.named(err, v.partAt(i))
 	}
 	for _, c := range v.t.props.collectors {
 		field, after, ok := cutBytes(rest)
@@ -202,7 +220,7 @@ func (v *verifier) blockTotals(i int, b *dataBlock, totals zonemap.Map) error {
 				return v.r.named(err, v.t.footer.properties.off)
 			}
 			if err := v.t.props.columns.Block(field).Check(); err != nil {
-				return v.r.named(err, v.t.footer.index.off)
+				return v.r.named(err, v.partAt(i))
 			}
 		}
 		rest = after
@@ -215,8 +233,8 @@ func (v *verifier) blockTotals(i int, b *dataBlock, totals zonemap.Map) error {
 	switch {
 	case !sameZone(&totals, &want):
 		return v.fail("zone map", describeZone(&want), describeZone(&totals))
-	case v.x.head(i) != head8(totals.Last[len(p):]):
-		return v.fail("index head", head8(totals.Last[len(p):]), v.x.head(i))
+	case v.x.head(i-v.x.first) != head8(totals.Last[len(p):]):
+		return v.fail("index head", head8(totals.Last[len(p):]), v.x.head(i-v.x.first))
 	case v.x.lastSeq(i) != v.lastSeq:
 		return v.fail("index sequence number", uint64(v.lastSeq), uint64(v.x.lastSeq(i)))
 	case b.minSeq != totals.MinSeq:
@@ -224,7 +242,39 @@ func (v *verifier) blockTotals(i int, b *dataBlock, totals zonemap.Map) error {
 	}
 	// A copy: the zone's keys belong to its builder.
 	totals.First, totals.Last = bytes.Clone(totals.First), bytes.Clone(totals.Last)
+	v.inPart.Merge(&totals)
+	return nil
+}
+
+// partAt returns where the part of the index with a block is.
+func (v *verifier) partAt(block int) uint64 { return v.t.partHandle(block / v.t.partBlocks).off }
+
+// partTotals checks the record of part p in an index of parts.
+func (v *verifier) partTotals(p int) error {
+	totals := v.inPart
+	v.inPart = zonemap.Map{}
 	v.zone.Merge(&totals)
+	if v.t.top.n == 0 {
+		return nil
+	}
+	v.handle = v.t.footer.index
+	x := &v.t.top
+	want, rest, err := x.zone(p)
+	if err != nil {
+		return v.r.named(err, v.handle.off)
+	}
+	shared := x.prefix()
+	want.First, want.Last = slices.Concat(shared, want.First), slices.Concat(shared, want.Last)
+	switch {
+	case len(rest) != 0:
+		return v.fail("index record", "no further bytes", len(rest))
+	case !sameZone(&totals, &want):
+		return v.fail("zone map of a part", describeZone(&want), describeZone(&totals))
+	case x.head(p) != head8(totals.Last[len(shared):]):
+		return v.fail("index head", head8(totals.Last[len(shared):]), x.head(p))
+	case x.lastSeq(p) != v.lastSeq:
+		return v.fail("index sequence number", uint64(v.lastSeq), uint64(x.lastSeq(p)))
+	}
 	return nil
 }
 

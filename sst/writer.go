@@ -30,7 +30,8 @@ type Writer struct {
 	block     blockBuilder
 	raw       []byte // decoded form of the block being finished
 	blockZone zonemap.MapBuilder
-	index     indexBuilder
+	index     indexBuilder // by data block
+	parts     indexBuilder // by part of the index
 	ranges    []base.RangeTombstone
 	rangesLen int // upper bound of the decoded length of their block
 	comp      compressor
@@ -65,8 +66,9 @@ func (w *Writer) Reset(f vfs.File, o WriterOptions) {
 	w.raw = keep(w.raw)
 	w.blockZone.Reset()
 	w.index.reset()
+	w.parts.reset()
 	w.ranges, w.rangesLen = nil, 0
-	w.filters.reset(w.o.FilterBits, w.o.FilterPartitionKeys)
+	w.filters.reset(w.o.FilterBits, w.o.FilterPartitionKeys, w.o.PartBlocks)
 	w.columns.reset(w.o.Describe)
 	clear(w.uses)
 	w.props = properties{
@@ -266,12 +268,7 @@ func (w *Writer) finish() error {
 	for _, num := range slices.Sorted(maps.Keys(w.uses)) {
 		w.props.values = append(w.props.values, base.ValueUse{Num: num, Bytes: w.uses[num]})
 	}
-	var ok bool
-	if w.raw, ok = w.index.appendBlock(w.raw[:0], &w.columns); !ok {
-		return tooLarge("index", w.indexBytes(), w.o.maxRawBytes)
-	}
-	f.index, err = w.writeBlock("index", w.raw, w.metaCodec(), w.o.maxRawBytes)
-	if err != nil {
+	if err := w.finishIndex(&f); err != nil {
 		return err
 	}
 	if err := w.props.check(); err != nil {
@@ -355,6 +352,41 @@ func (w *Writer) finishFilters() error {
 	}
 	w.props.partitions = w.filters.parts
 	return nil
+}
+
+// finishIndex writes the index: its parts, if there are several, and the block that footer f
+// names.
+func (w *Writer) finishIndex(f *footer) (err error) {
+	n := len(w.index.recs)
+	var p indexPart
+	if n <= w.o.PartBlocks {
+		p.next(&w.index, n)
+		f.index, err = w.writeIndex("index", &w.index, &p, &w.columns)
+		return err
+	}
+	f.partBlocks = uint32(w.o.PartBlocks)
+	for p.to < n {
+		p.next(&w.index, w.o.PartBlocks)
+		h, err := w.writeIndex("index part", &w.index, &p, &w.columns)
+		if err != nil {
+			return err
+		}
+		w.parts.add(h, p.zone, w.index.recs[p.to-1].lastSeq)
+	}
+	p = indexPart{}
+	p.next(&w.parts, len(w.parts.recs))
+	f.index, err = w.writeIndex("index", &w.parts, &p, &columnsWriter{})
+	return err
+}
+
+// writeIndex writes a block of the index.
+func (w *Writer) writeIndex(what string, x *indexBuilder, p *indexPart, c *columnsWriter,
+) (blockHandle, error) {
+	var ok bool
+	if w.raw, ok = x.appendBlock(w.raw[:0], p, c); !ok {
+		return blockHandle{}, tooLarge(what, w.indexBytes(), w.o.maxRawBytes)
+	}
+	return w.writeBlock(what, w.raw, w.metaCodec(), w.o.maxRawBytes)
 }
 
 // offset returns where the next block starts.

@@ -30,10 +30,12 @@ func writerOf(t *testing.T, o WriterOptions) (*Writer, vfs.FS) {
 func TestWriterOptions(t *testing.T) {
 	o, err := new(WriterOptions).withDefaults()
 	if err != nil || o.BlockBytes != 4096 || o.FileBytes != 64<<20 || o.maxRawBytes != 1<<30 ||
-		o.FilterPartitionKeys != 128<<10 || o.Codec != None || o.FilterBits != 0 {
+		o.FilterPartitionKeys != 128<<10 || o.PartBlocks != 128 ||
+		o.Codec != None || o.FilterBits != 0 {
 		t.Errorf("defaults %+v, %v", o, err)
 	}
-	set := WriterOptions{BlockBytes: 300, FileBytes: 1, FilterPartitionKeys: 1, maxRawBytes: 1}
+	set := WriterOptions{BlockBytes: 300, FileBytes: 1, FilterPartitionKeys: 1, PartBlocks: 1,
+		maxRawBytes: 1}
 	if o, err := set.withDefaults(); err != nil || fmt.Sprint(o) != fmt.Sprint(set) {
 		t.Errorf("%+v becomes %+v, %v", set, o, err)
 	}
@@ -55,6 +57,8 @@ func TestWriterOptions(t *testing.T) {
 		{WriterOptions{FilterBits: 17}, "sst: filter of 17 bits; 0, 8 and 16 are supported"},
 		{WriterOptions{FilterPartitionKeys: 1}, ""},
 		{WriterOptions{FilterPartitionKeys: -1}, "sst: filter partitions of -1 keys"},
+		{WriterOptions{PartBlocks: 1}, ""},
+		{WriterOptions{PartBlocks: -1}, "sst: parts of -1 blocks"},
 	} {
 		w, _ := writerOf(t, c.o)
 		rt := base.RangeTombstone{Start: []byte("a"), End: []byte("b"), Seq: 1}
@@ -490,7 +494,7 @@ func TestFilterPartitions(t *testing.T) {
 		24: "[20 5]", 25: "[25]", 26: "[25]",
 	} {
 		var s filterSet
-		s.reset(8, limit)
+		s.reset(8, limit, 100)
 		for i := range 25 {
 			s.hash = uint64(i) * 0x9e3779b97f4a7c15
 			s.add()
@@ -525,7 +529,7 @@ func TestFilterPartitions(t *testing.T) {
 func TestFilterReuse(t *testing.T) {
 	var used filterSet
 	build := func(s *filterSet, n int) (encoded []byte, parts string) {
-		s.reset(8, 20)
+		s.reset(8, 20, 100)
 		for i := range n {
 			s.hash = uint64(i) * 0x9e3779b97f4a7c15
 			s.add()
@@ -549,7 +553,7 @@ func TestFilterReuse(t *testing.T) {
 			t.Errorf("%d keys: %s, want %s", n, parts, wantParts)
 		}
 	}
-	used.reset(0, 20)
+	used.reset(0, 20, 100)
 	used.add()
 	if err := used.finishBlock(0); err != nil || len(used.parts) > 0 || used.builder.Len() > 0 {
 		t.Errorf("filters of no bits: %v, %v", used.parts, err)

@@ -64,7 +64,7 @@ func (w *world) checkKnown(lo, hi string, snap base.SeqNum, rows []string) {
 // have beside them. It leaves everything else to a scan: what checkScan compares it with.
 func TestCount(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
-	w.env.BlockBytes = 256
+	w.env.BlockBytes, w.env.PartBlocks = 256, 2
 	count := func(lo, hi string, want int64, known bool) {
 		t.Helper()
 		b := bounds(lo, hi, w.seq, false)
@@ -124,7 +124,7 @@ func TestCount(t *testing.T) {
 // A stripe that has no version of any key of a span lacks it, wherever other keys are.
 func TestLacks(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
-	w.env.BlockBytes = 256
+	w.env.BlockBytes, w.env.PartBlocks = 256, 2
 	check := func(lo, hi string, want bool) {
 		t.Helper()
 		b := bounds(lo, hi, 0, false)

@@ -39,6 +39,7 @@ func TestModel(t *testing.T) {
 	testutil.Check(t, func(t *rapid.T) {
 		m := &machine{world: newWorld(t, vfs.NewMem())}
 		m.env.FileBytes = int64(rapid.SampledFrom([]int{1, 700, 1 << 20}).Draw(t, "file bytes"))
+		m.env.PartBlocks = rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "blocks of a part")
 		m.env.LargeValue = rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "large value")
 		if rapid.Bool().Draw(t, "tiny cache") {
 			m.env.Cache.SetBudget(0)

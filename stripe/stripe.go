@@ -34,6 +34,7 @@ type Env struct {
 	// LargeValue is the least size of values that are kept apart, in value files; 0 for none.
 	LargeValue int
 	FilterBits int
+	PartBlocks int // see sst.WriterOptions; 0: its default
 	// BottomCodec compresses the runs that merges with the oldest run write, UpperCodec
 	// all others: flushes and merges of young runs.
 	UpperCodec, BottomCodec sst.Codec

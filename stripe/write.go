@@ -302,6 +302,7 @@ func (f *fileSeries) start() error {
 	o := sst.WriterOptions{
 		FileNum: num, Stripe: f.stripe.id, BlockBytes: env.BlockBytes, FileBytes: f.fileBytes,
 		Codec: f.codec, FilterBits: env.FilterBits, Seed: env.Seed, DBID: env.DBID,
+		PartBlocks: env.PartBlocks,
 	}
 	if describe := env.Describe.Load(); describe != nil {
 		o.Describe = *describe

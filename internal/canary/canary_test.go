@@ -19,7 +19,7 @@ import (
 // without it only that they can be is checked.
 const canaryEnv = "KSTONE_CANARY"
 
-func init() { bugs = slices.Concat(bugs, imageBugs, shipBugs, valueBugs, storeBugs) }
+func init() { bugs = slices.Concat(bugs, imageBugs, partBugs, shipBugs, valueBugs, storeBugs) }
 
 // root is the module's directory.
 const root = "../.."
