@@ -154,7 +154,7 @@ type Options struct {
 	BlockBytes int
 	// FileBytes is the size at which a merge starts its next SST, 64 KiB to 4 GiB.
 	// Default 64 MiB. A file whose index or range tombstones would become too large for
-	// one block ends before, and so does one with a sixteenth of what is merged, from 2 MiB on.
+	// one block ends before.
 	FileBytes int64
 	// Compression of data blocks. Default Snappy.
 	Compression Compression

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/sst"
 	"github.com/kstonedb/kstone/stripe"
@@ -93,38 +92,6 @@ func TestFilesEndAtFileBytes(t *testing.T) {
 			t.Errorf("file %d of %d has %d bytes, want about %d",
 				i, len(r.Files), size, w.env.FileBytes)
 		}
-	}
-	w.checkAll()
-	w.checkFiles()
-}
-
-// The files of a run are small if the run is, so that the index and the filter of one are little to
-// read.
-func TestFilesOfSmallRuns(t *testing.T) {
-	w := newWorld(t, vfs.NewMem())
-	w.env.FileBytes = 64 << 20
-	value := make([]byte, 8<<10)
-	rng := testutil.Rand(t)
-	for i := range 900 {
-		for j := range value {
-			value[j] = byte(rng.Uint32())
-		}
-		w.commit(put(fmt.Sprintf("k%05d", i), string(value)))
-	}
-	w.flush()
-	for range 2 {
-		if files := w.s.View().Runs[0].Files; len(files) != 4 {
-			t.Errorf("7 MiB are in %d files, want 4", len(files))
-		}
-		w.commit(put("k", "v"))
-		w.flush()
-		w.compact(0, 2)
-	}
-	w.commit(put(strings.Repeat("z", 8<<10), "v")) // files with long keys are fewer
-	w.flush()
-	w.compact(0, 2)
-	if files := w.s.View().Runs[0].Files; len(files) != 2 {
-		t.Errorf("with a key of 8 KiB they are %d files, want 2", len(files))
 	}
 	w.checkAll()
 	w.checkFiles()

@@ -199,9 +199,7 @@ func (s *Stripe) build(
 ) error {
 	o.Done = ctx.Done()
 	m := compaction.NewMerge(sources, o)
-	f := fileSeries{
-		stripe: s, builder: b, out: out, codec: s.env.UpperCodec, fileBytes: s.fileBytes(out),
-	}
+	f := fileSeries{stripe: s, builder: b, out: out, codec: s.env.UpperCodec}
 	v := valueSeries{
 		files: &f, w: &b.values, sizes: map[base.FileNum]int64{}, from: map[base.FileNum]*Run{},
 		least: s.leastLarge(out, len(rewrite)), rewrite: rewrite,
@@ -250,40 +248,15 @@ func (s *Stripe) build(
 // Invariant: all versions of a key are in one file. The range tombstones of a run come
 // before its entries: in its first file or, if they fill more than one, in the first few.
 type fileSeries struct {
-	stripe    *Stripe
-	builder   *Builder
-	out       *Output
-	codec     sst.Codec
-	fileBytes int64
+	stripe  *Stripe
+	builder *Builder
+	out     *Output
+	codec   sst.Codec
 
 	open  bool
 	file  vfs.File // the last one
 	metas []*base.FileMeta
 	paced int64 // bytes of the open file that Pace has seen
-}
-
-const (
-	// leastFileBytes is the size of files that is not too small, and filesOfRun how many of larger
-	// ones a run has, until they have Env.FileBytes.
-	leastFileBytes = 2 << 20
-	filesOfRun     = 16
-	// keysOfFile is how many of the longest keys a file has room for. Why: the manifest has two
-	// keys of each file.
-	keysOfFile = 512
-)
-
-// fileBytes returns the size at which an output starts its next file. Why not always that of the
-// environment: a cache that cannot hold the indexes and filters of all files reads one whole, for
-// a single key.
-func (s *Stripe) fileBytes(out *Output) int64 {
-	longest := 0
-	for _, r := range out.Replaced {
-		for _, f := range r.Files {
-			longest = max(longest, len(f.Meta.Smallest), len(f.Meta.Largest))
-		}
-	}
-	n := (out.TableBytes() + out.BytesRead) / filesOfRun
-	return min(max(n, leastFileBytes, keysOfFile*int64(longest)), s.env.FileBytes)
 }
 
 // paceBytes is how much a merge writes between two calls of Builder.Pace.
@@ -300,7 +273,7 @@ func (f *fileSeries) start() error {
 	f.out.files = append(f.out.files, file)
 	f.out.names = append(f.out.names, name)
 	o := sst.WriterOptions{
-		FileNum: num, Stripe: f.stripe.id, BlockBytes: env.BlockBytes, FileBytes: f.fileBytes,
+		FileNum: num, Stripe: f.stripe.id, BlockBytes: env.BlockBytes, FileBytes: env.FileBytes,
 		Codec: f.codec, FilterBits: env.FilterBits, Seed: env.Seed, DBID: env.DBID,
 		PartBlocks: env.PartBlocks,
 	}
