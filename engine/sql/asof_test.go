@@ -3,6 +3,7 @@ package sql_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,13 +20,9 @@ import (
 func pastSession(t *testing.T, retain time.Duration) (s *sql.Session, then func(string) string) {
 	t.Helper()
 	e, err := engine.Open("past", &engine.Options{InMemory: true, RetainVersions: retain})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	db, err := local.Open(t.Context(), e, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() {
 		if err := errors.Join(db.Close(), e.Close()); err != nil {
 			t.Error(err)
@@ -53,46 +50,42 @@ func TestAsOf(t *testing.T) { synctest.Test(t, testAsOf) }
 func testAsOf(t *testing.T) {
 	s, then := pastSession(t, time.Hour)
 	for text, want := range map[string]string{
-		"SELECT v FROM t": "['b']",
-		"SELECT v FROM t AS OF VERSION WHERE id = 1":                              "['a']",
-		"SELECT v FROM t AS OF '1s'":                                              "['b']",
-		"SELECT v FROM t AS OF '15s'":                                             "['a']",
-		"SELECT v FROM t AS OF MOMENT":                                            "['a']",
-		"SELECT v FROM t AS OF TIMESTAMP MOMENT":                                  "['a']",
-		"SELECT v, (SELECT max(v) FROM t) FROM t x AS OF VERSION":                 "['a' 'a']",
-		"SELECT old FROM gone AS OF VERSION":                                      "['x']",
-		"SELECT v FROM t AS OF VERSION UNION SELECT old FROM gone ORDER BY v":     "['a']['x']",
-		"SELECT of.v FROM t AS of":                                                "['b']",
-		"SELECT of.v FROM t AS of AS OF VERSION":                                  "['a']",
-		"WITH q AS (SELECT v FROM t) SELECT v FROM q AS OF VERSION":               "['a']",
-		"SELECT t.v, old FROM t JOIN gone ON gone.id > t.id AS OF VERSION":        "['a' 'x']",
-		"SELECT q.v FROM (SELECT v FROM t) AS q AS OF VERSION ORDER BY 1 LIMIT 1": "['a']",
+		"SELECT v FROM t": "'b'",
+		"SELECT v FROM t AS OF VERSION WHERE id = 1":                              "'a'",
+		"SELECT v FROM t AS OF '1s'":                                              "'b'",
+		"SELECT v FROM t AS OF '15s'":                                             "'a'",
+		"SELECT v FROM t AS OF MOMENT":                                            "'a'",
+		"SELECT v FROM t AS OF TIMESTAMP MOMENT":                                  "'a'",
+		"SELECT v, (SELECT max(v) FROM t) FROM t x AS OF VERSION":                 "'a' 'a'",
+		"SELECT old FROM gone AS OF VERSION":                                      "'x'",
+		"SELECT v FROM t AS OF VERSION UNION SELECT old FROM gone ORDER BY v":     "'a'\n'x'",
+		"SELECT of.v FROM t AS of":                                                "'b'",
+		"SELECT of.v FROM t AS of AS OF VERSION":                                  "'a'",
+		"WITH q AS (SELECT v FROM t) SELECT v FROM q AS OF VERSION":               "'a'",
+		"SELECT t.v, old FROM t JOIN gone ON gone.id > t.id AS OF VERSION":        "'a' 'x'",
+		"SELECT q.v FROM (SELECT v FROM t) AS q AS OF VERSION ORDER BY 1 LIMIT 1": "'a'",
 	} {
-		if got := strings.ReplaceAll(answerOf(t, s, then(text)), "\n", ""); got != want {
+		if got := answerOf(t, s, then(text)); got != want {
 			t.Errorf("%s: got %s, want %s", text, got, want)
 		}
 	}
 	at, err := time.Parse(time.RFC3339, strings.Trim(then("MOMENT"), "'"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for _, arg := range []any{then("VERSION"), at, at.Format(time.RFC3339Nano)} {
 		stmt, err := s.Prepare("SELECT old FROM gone AS OF ? WHERE id = ?")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for range 2 {
-			if got := rowsOf(t, stmt, arg, 7); got != "['x']" {
-				t.Errorf("as of %v: %s", arg, got)
+			got, err := read(stmt.Query(t.Context(), arg, 7))
+			if err != nil || !slices.Equal(got, []string{"'x'"}) {
+				t.Errorf("as of %v: %s, %v", arg, got, err)
 			}
 		}
 	}
 	stmt, err := s.Prepare("SELECT v FROM t AS OF :when WHERE id = :id")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := rowsOf(t, stmt, sql.Named("id", 1), sql.Named("when", at)); got != "['a']" {
-		t.Errorf("with names: %s", got)
+	ok(t, err)
+	got, err := read(stmt.Query(t.Context(), sql.Named("id", 1), sql.Named("when", at)))
+	if err != nil || !slices.Equal(got, []string{"'a'"}) {
+		t.Errorf("with names: %s, %v", got, err)
 	}
 	plan, err := s.Query(t.Context(), then("EXPLAIN ANALYZE SELECT old FROM gone AS OF VERSION"))
 	if err != nil || !strings.Contains(plan.Plan.String(), "gone") {
@@ -102,23 +95,6 @@ func testAsOf(t *testing.T) {
 	if _, err := s.Query(t.Context(), then("SELECT v FROM t AS OF MOMENT")); err != nil {
 		t.Error(err)
 	}
-}
-
-// rowsOf returns the rows of a query in one line.
-func rowsOf(t *testing.T, stmt *sql.Stmt, args ...any) string {
-	t.Helper()
-	var b strings.Builder
-	rows, err := stmt.Query(t.Context(), args...)
-	if err != nil {
-		return err.Error()
-	}
-	for row, err := range rows.All() {
-		if err != nil {
-			return err.Error()
-		}
-		fmt.Fprint(&b, row)
-	}
-	return b.String()
 }
 
 // What AS OF cannot be is an error at its place.

@@ -1,7 +1,6 @@
 package sql_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -13,43 +12,17 @@ import (
 func bucketSession(t *testing.T) *sql.Session {
 	t.Helper()
 	s := openSession(t)
-	exec := func(text string, args ...any) {
-		t.Helper()
-		if _, err := s.Exec(t.Context(), text, args...); err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
-	}
-	exec("CREATE TABLE t (id INT PRIMARY KEY, n INT NULL, m INT)")
-	exec("CREATE INDEX by_n ON t (n) SHARD (256, tidb)")
-	exec("CREATE INDEX by_m ON t (m) SHARD (16, mix64)")
+	exec(t, s, "CREATE TABLE t (id INT PRIMARY KEY, n INT NULL, m INT)")
+	exec(t, s, "CREATE INDEX by_n ON t (n) SHARD (256, tidb)")
+	exec(t, s, "CREATE INDEX by_m ON t (m) SHARD (16, mix64)")
 	for i := range 2000 {
 		n := any(i * 7)
 		if i%50 == 0 {
 			n = nil
 		}
-		exec("INSERT INTO t VALUES (?, ?, ?)", i, n, i*3)
+		exec(t, s, "INSERT INTO t VALUES (?, ?, ?)", i, n, i*3)
 	}
 	return s
-}
-
-// linesOf returns the rows of a query, or its plan.
-func linesOf(t *testing.T, s *sql.Session, text string, args ...any) string {
-	t.Helper()
-	rows, err := s.Query(t.Context(), text, args...)
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	if rows.Plan != nil {
-		return rows.Plan.String()
-	}
-	var out []string
-	for row, err := range rows.All() {
-		if err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
-		out = append(out, fmt.Sprint(row))
-	}
-	return strings.Join(out, ";")
 }
 
 // TestBucketsThatAreWrittenOut reads by conditions on the bucket of a column, with an index that is
@@ -60,7 +33,7 @@ func linesOf(t *testing.T, s *sql.Session, text string, args ...any) string {
 func TestBucketsThatAreWrittenOut(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	s := bucketSession(t)
-	run := func(text string, args ...any) string { return linesOf(t, s, text, args...) }
+	run := func(text string, args ...any) string { return queried(t, s, text, args...) }
 	for _, c := range []struct {
 		where string
 		args  []any

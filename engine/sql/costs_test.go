@@ -30,9 +30,7 @@ func TestCostsOfTheStore(t *testing.T) {
 	ctx := context.Background()
 	for _, far := range []bool{false, true} {
 		e, err := engine.Open("costs", &engine.Options{InMemory: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		defer e.Close()
 		var from store.Store = local.New(e)
 		want := "index scan"
@@ -40,9 +38,7 @@ func TestCostsOfTheStore(t *testing.T) {
 			from, want = farStore{local.New(e)}, "FULL SCAN"
 		}
 		db, err := table.OpenStore(ctx, from, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		defer db.Close()
 		s := sql.Open(db)
 		run := func(query string) {
@@ -56,14 +52,10 @@ func TestCostsOfTheStore(t *testing.T) {
 		}
 		run(`ANALYZE people`)
 		rows, err := s.Query(ctx, `EXPLAIN SELECT name FROM people WHERE city = 3`)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		var plan strings.Builder
 		for row, err := range rows.All() {
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			fmt.Fprintln(&plan, row[0])
 		}
 		if !strings.Contains(plan.String(), want) {

@@ -143,9 +143,7 @@ func TestRandomDefinitionsMakeTheSameTable(t *testing.T) {
 func TestDefinitionsWithoutWords(t *testing.T) {
 	def, err := schema.Parse([]byte(`{"name":"t","columns":[{"name":"a","type":"int64"}],
 		"primary_key":["a"],"indexes":[{"name":"x","columns":["a"],"shard":"mix64:16:seed=5"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if text, err := sql.Definition(def); err == nil {
 		t.Errorf("a shard function with a seed: %s", text)
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
@@ -34,31 +33,15 @@ func TestFirstRows(t *testing.T) {
 		"a NULLS LAST, b, id", "a DESC NULLS FIRST, b DESC, id"} {
 		for _, where := range []string{"", "WHERE b % 3 = 1 ", "WHERE a > 0 "} {
 			text := "SELECT * FROM t " + where + "ORDER BY " + order
-			all := listed(t, s, text)
+			all := strings.Split(queried(t, s, text), "\n")
 			for _, n := range []int{1, 7, 200, 500} {
-				first := listed(t, s, fmt.Sprintf("%s LIMIT %d", text, n))
-				if strings.Join(first, "\n") != strings.Join(all[:n], "\n") {
+				first := queried(t, s, fmt.Sprintf("%s LIMIT %d", text, n))
+				if first != strings.Join(all[:n], "\n") {
 					t.Errorf("%s LIMIT %d: %v, want %v", text, n, first, all[:n])
 				}
 			}
 		}
 	}
-}
-
-// listed returns the rows of a query.
-func listed(t *testing.T, s *sql.Session, text string) (list []string) {
-	t.Helper()
-	rows, err := s.Query(context.Background(), text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for row, err := range rows.All() {
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, fmt.Sprint(row))
-	}
-	return list
 }
 
 // A query whose context ends when its first row comes hands on no more than a thousand others,
@@ -82,9 +65,7 @@ func TestQueryEnds(t *testing.T) {
 		ended, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		rows, err := s.Query(ended, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		n := 0
 		for _, err = range rows.All() {
 			if n++; n == 1 {
@@ -118,9 +99,7 @@ func TestExpected(t *testing.T) {
 		"INSERT INTO t SELECT a + 1000, b FROM t":        {1000, 2000},
 	} {
 		stmt, err := s.Prepare(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if _, _, err := stmt.Expected(ctx, 1); err == nil {
 			t.Errorf("%s: a value without a parameter is taken", text)
 		}

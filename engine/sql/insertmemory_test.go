@@ -14,9 +14,7 @@ func TestMemoryOfInserts(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	stmt, err := s.Prepare(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	runtime.ReadMemStats(&after)
 	runtime.KeepAlive(stmt)
 	const most = 1000 // bytes for each of the text

@@ -47,18 +47,17 @@ func TestJoinsOfBlocks(t *testing.T) {
 				"FROM u WHERE u.id IN (1, 2)",
 			"SELECT t.id, u.v FROM t LEFT JOIN u ON t.g%s = u.id AND u.v < 5 WHERE t.p = 1",
 		} {
-			got, want := listed(t, s, fmt.Sprintf(q, "")), listed(t, s, fmt.Sprintf(q, " + 0"))
+			got := strings.Split(queried(t, s, fmt.Sprintf(q, "")), "\n")
+			want := strings.Split(queried(t, s, fmt.Sprintf(q, " + 0")), "\n")
 			slices.Sort(got)
 			slices.Sort(want)
-			if !slices.Equal(got, want) || len(got) == 0 {
+			if !slices.Equal(got, want) || got[0] == "" {
 				t.Errorf("%s: %s\n%s\nwithout blocks\n%s", where, q, got, want)
 			}
 		}
 		switch where {
 		case "memtables":
-			if err := e.Flush(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, e.Flush(context.Background()))
 		case "files":
 			exec(t, s, "UPDATE t SET g = g + 1 WHERE w = 2")
 		}

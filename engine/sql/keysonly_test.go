@@ -18,9 +18,7 @@ func TestKeysOnlyReadsNoLargeValues(t *testing.T) {
 	fsys := vfs.NewMem()
 	open := func() (*engine.DB, *sql.Session, func()) {
 		opened, err := openfs.Open(fsys, "db", &engine.Options{LargeValue: 1 << 10})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		e := opened.(*engine.DB)
 		db := tablesOf(t, e, 0)
 		return e, sql.Open(db), func() {
@@ -34,21 +32,15 @@ func TestKeysOnlyReadsNoLargeValues(t *testing.T) {
 	for i := range 40 {
 		exec(t, s, "INSERT INTO t VALUES (?, ?, ?)", i%4, i, strings.Repeat("x", 1100+i))
 	}
-	if err := e.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, e.Flush(t.Context()))
 	end()
 	_, s, end = open()
 	defer end()
 	names, err := fsys.List("db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for _, name := range names {
 		if strings.HasSuffix(name, ".val") {
-			if err := fsys.Remove(filepath.Join("db", name)); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, fsys.Remove(filepath.Join("db", name)))
 		}
 	}
 	for _, q := range []struct {
@@ -64,23 +56,13 @@ func TestKeysOnlyReadsNoLargeValues(t *testing.T) {
 		{"SELECT p, max(id), count(*) FROM t GROUP BY p", 4},
 		{"SELECT a.id FROM t a JOIN t b ON a.id = b.id WHERE a.p = 1", 10},
 	} {
-		if n, err := countedRows(t, s, q.text); n != q.rows || err != nil {
-			t.Errorf("%s: %d rows, %v, want %d", q.text, n, err, q.rows)
+		if rows, err := read(s.Query(t.Context(), q.text)); len(rows) != q.rows || err != nil {
+			t.Errorf("%s: %d rows, %v, want %d", q.text, len(rows), err, q.rows)
 		}
 	}
-	if _, err := countedRows(t, s, "SELECT s FROM t"); err == nil {
+	if _, err := read(s.Query(t.Context(), "SELECT s FROM t")); err == nil {
 		t.Error("values are read without their files")
 	}
-}
-
-// countedRows returns how many rows a query has.
-func countedRows(t *testing.T, s *sql.Session, text string) (n int, err error) {
-	t.Helper()
-	stmt, err := s.Prepare(text)
-	if err != nil {
-		return 0, err
-	}
-	return countRows(t.Context(), stmt, nil)
 }
 
 // Scans of a small table that are repeated show values that are kept apart, in one block of each
@@ -89,9 +71,7 @@ func TestLargeValuesOfSmallTables(t *testing.T) {
 	fsys := vfs.NewMem()
 	for open := range 2 {
 		opened, err := openfs.Open(fsys, "db", &engine.Options{LargeValue: 1 << 10})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		e := opened.(*engine.DB)
 		db := tablesOf(t, e, 0)
 		s := sql.Open(db)
@@ -101,16 +81,14 @@ func TestLargeValuesOfSmallTables(t *testing.T) {
 				exec(t, s, "INSERT INTO t VALUES (?, ?, ?)", i%4, i, strings.Repeat("x", 1100+i))
 			}
 		}
-		if err := e.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, e.Flush(t.Context()))
 		if e.Metrics().Total.ValueBytes == 0 {
 			t.Error("no value is kept apart")
 		}
 		for range 6 {
-			n, err := countedRows(t, s, "SELECT id FROM t WHERE length(s) = 1100 + id")
-			if n != 40 || err != nil {
-				t.Errorf("%d rows, %v, want 40", n, err)
+			rows, err := read(s.Query(t.Context(), "SELECT id FROM t WHERE length(s) = 1100 + id"))
+			if len(rows) != 40 || err != nil {
+				t.Errorf("%d rows, %v, want 40", len(rows), err)
 			}
 		}
 		if err := errors.Join(db.Close(), e.Close()); err != nil {

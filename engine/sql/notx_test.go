@@ -16,9 +16,7 @@ import (
 func TestWithoutTransactions(t *testing.T) {
 	ctx := context.Background()
 	db, err := table.OpenStore(ctx, struct{ store.Store }{remotetest.New(true, 1<<20)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer db.Close()
 	s := sql.Open(db)
 	for _, text := range []string{"CREATE TABLE t (id INT, n INT, PRIMARY KEY (id))",
@@ -38,9 +36,7 @@ func TestWithoutTransactions(t *testing.T) {
 		}
 	}
 	rows, err := s.Query(ctx, "SELECT sum(n), count(*) FROM t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for row, err := range rows.All() {
 		if err != nil || row[0].String() != "17" || row[1].String() != "2" {
 			t.Errorf("%v, %v", row, err)

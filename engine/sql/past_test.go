@@ -18,14 +18,10 @@ import (
 // Promise (history): Tables are read as they were, with the definitions and indexes of then.
 func TestTablesOfThePast(t *testing.T) {
 	e, err := engine.Open("past", &engine.Options{InMemory: true, RetainVersions: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer e.Close()
 	db, err := local.Open(t.Context(), e, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer db.Close()
 	s := sql.Open(db)
 	run := func(s *sql.Session, text string) string { return answerOf(t, s, text) }
@@ -54,9 +50,7 @@ func TestTablesOfThePast(t *testing.T) {
 		}
 		moments = append(moments, m)
 		if len(moments)%2 == 0 {
-			if err := e.Compact(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, e.Compact(t.Context()))
 		}
 	}
 	for _, m := range moments {
@@ -67,13 +61,9 @@ func TestTablesOfThePast(t *testing.T) {
 			}
 		}
 		snap, err := e.SnapshotAt(m.version)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		then, err := local.Past(t.Context(), e, snap, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		ps := sql.Open(then)
 		for i, q := range queries {
 			if got := run(ps, q); got != m.answers[i] {
@@ -81,9 +71,7 @@ func TestTablesOfThePast(t *testing.T) {
 			}
 		}
 		wantNoWrites(t, ps, m.answers[0] == "error")
-		if err := errors.Join(then.Close(), snap.Close()); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, errors.Join(then.Close(), snap.Close()))
 	}
 }
 
@@ -100,7 +88,7 @@ func answerOf(t *testing.T, s *sql.Session, text string) string {
 	if err != nil {
 		return "error"
 	}
-	var b strings.Builder
+	var lines []string
 	for _, stmt := range stmts {
 		if !stmt.Returns() {
 			if _, err := stmt.Exec(t.Context()); err != nil {
@@ -108,18 +96,13 @@ func answerOf(t *testing.T, s *sql.Session, text string) string {
 			}
 			continue
 		}
-		rows, err := stmt.Query(t.Context())
+		rows, err := read(stmt.Query(t.Context()))
 		if err != nil {
 			return "error"
 		}
-		for row, err := range rows.All() {
-			if err != nil {
-				return "error"
-			}
-			fmt.Fprintf(&b, "%v\n", row)
-		}
+		lines = append(lines, rows...)
 	}
-	return b.String()
+	return strings.Join(lines, "\n")
 }
 
 // wantNoWrites checks that statements that write are refused.

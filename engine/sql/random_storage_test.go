@@ -58,9 +58,7 @@ func (p *program) storage(
 	}
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, Clock: clock,
 		FlushRecords: p.flushRecords, BlockBytes: p.blockBytes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return local.New(e), e.Close
 }
 

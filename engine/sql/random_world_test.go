@@ -86,9 +86,7 @@ func (w *world) run(t *testing.T, p *program, storage storageOf) (at int, err er
 	defer end()
 	w.db, err = table.Open(w.ctx, s, &table.Options{Workers: p.workers, Clock: clock,
 		PlanCache: p.planCache, Costs: &p.costs, Lease: quickLease})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer w.db.Close()
 	w.s = sql.Open(w.db)
 	for _, text := range p.tables() {

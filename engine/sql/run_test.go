@@ -25,9 +25,7 @@ func openSession(t testing.TB) *sql.Session {
 	s, end := p.storage(t, clock, otherStorage)
 	db, err := table.Open(context.Background(), s, &table.Options{Clock: clock, SampleRows: -1,
 		Lease: quickLease})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() {
 		if err := errors.Join(db.Close(), end()); err != nil {
 			t.Error(err)

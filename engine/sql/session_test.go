@@ -23,25 +23,33 @@ func exec(t testing.TB, s *sql.Session, text string, args ...any) sql.Result {
 	return r
 }
 
-// queried returns the rows of a query as text.
+// queried returns the rows of a query, or its plan, as text.
 func queried(t testing.TB, s *sql.Session, text string, args ...any) string {
 	t.Helper()
-	rows, err := s.Query(context.Background(), text, args...)
+	lines, err := read(s.Query(context.Background(), text, args...))
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	var lines []string
+	return strings.Join(lines, "\n")
+}
+
+// read returns the rows of a result, or its plan, as lines of text.
+func read(rows *sql.Rows, err error) (lines []string, _ error) {
+	if err != nil {
+		return nil, err
+	}
 	for row, err := range rows.All() {
 		if err != nil {
-			t.Fatalf("%s: %v", text, err)
+			return nil, err
 		}
-		var cells []string
-		for _, v := range row {
-			cells = append(cells, v.String())
+		line := fmt.Sprint(row) // in brackets
+		line = line[1 : len(line)-1]
+		if rows.Plan != nil {
+			line, _ = row[0].AsString()
 		}
-		lines = append(lines, strings.Join(cells, " "))
+		lines = append(lines, line)
 	}
-	return strings.Join(lines, "\n")
+	return lines, nil
 }
 
 // TestUntypedArguments: a text takes the type that its place asks for.
@@ -98,9 +106,7 @@ func TestPreparedFollowsTables(t *testing.T) {
 		t.Fatal(got)
 	}
 	stmt, err := s.Prepare("INSERT INTO t (a) VALUES (?)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	exec(t, s, "ALTER TABLE t ADD COLUMN c INT DEFAULT 7")
 	if got := queried(t, s, all); got != "1 'x' 7" {
 		t.Fatal(got)
@@ -278,9 +284,7 @@ func TestStatementsAreCached(t *testing.T) {
 				t.Errorf("%s: kept when it was asked once", text)
 			}
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		before := s.CachedPlans()
 		again, err := s.Prepare(text)
 		if err != nil || again != first || s.CachedPlans() != before || before == 0 {
@@ -289,9 +293,7 @@ func TestStatementsAreCached(t *testing.T) {
 	}
 	long := "SELECT * FROM t" + strings.Repeat(" ", 4<<10)
 	first, err := s.Prepare(long)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if again, err := s.Prepare(long); err != nil || again == first {
 		t.Errorf("a text of %d bytes is kept: %v", len(long), err)
 	}
@@ -300,9 +302,7 @@ func TestStatementsAreCached(t *testing.T) {
 func TestPreparedShowFollowsTables(t *testing.T) {
 	ctx, s := context.Background(), openSession(t)
 	show, err := s.Prepare("SHOW TABLES")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for want, define := range []string{"", "CREATE TABLE a (n INT PRIMARY KEY)",
 		"CREATE TABLE b (n INT PRIMARY KEY)"} {
 		if define != "" {
@@ -311,14 +311,10 @@ func TestPreparedShowFollowsTables(t *testing.T) {
 			}
 		}
 		rows, err := show.Query(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		got := 0
 		for _, err := range rows.All() {
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			got++
 		}
 		if got != want {

@@ -22,6 +22,8 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
+var ok = testutil.OK
+
 // spillRows is how many rows the tables of these tests have; little is a memory that none of
 // spillStatements fits in.
 const (
@@ -46,9 +48,7 @@ var spillStatements = []struct{ operator, text string }{
 func openSpilling(t *testing.T, fsys vfs.FS, memory int64) (*sql.Session, func()) {
 	t.Helper()
 	opened, err := openfs.Open(fsys, "db", &engine.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	e := opened.(*engine.DB)
 	db := tablesOf(t, e, memory)
 	return sql.Open(db), func() {
@@ -61,9 +61,7 @@ func openSpilling(t *testing.T, fsys vfs.FS, memory int64) (*sql.Session, func()
 func tablesOf(t *testing.T, e *engine.DB, memory int64) *table.DB {
 	t.Helper()
 	db, err := local.Open(context.Background(), e, &table.Options{MemoryBytes: memory})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return db
 }
 
@@ -99,9 +97,7 @@ func results(t *testing.T, s *sql.Session) (out []string) {
 func spillFiles(t *testing.T, fsys vfs.FS) []string {
 	t.Helper()
 	names, err := fsys.List("db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return slices.DeleteFunc(names, func(name string) bool {
 		return !strings.HasPrefix(name, "SPILL-")
 	})
@@ -153,11 +149,11 @@ func TestSpillFaults(t *testing.T) {
 			plan := vfstest.FailPlan{At: at, Err: engine.ErrDiskFull, Short: at%2 == 0,
 				Match: func(op vfstest.Op) bool { return strings.Contains(op.Name, "SPILL-") }}
 			s, end := openSpilling(t, vfstest.NewFault(fsys, plan.Hook), little)
-			got, err := tryQuery(s, q.text)
+			got, err := read(s.Query(context.Background(), q.text))
 			op, failed := plan.Failed()
 			var spill *operators.SpillError
 			switch {
-			case err == nil && got != want[i]:
+			case err == nil && strings.Join(got, "\n") != want[i]:
 				t.Fatalf("%s, %s fails: wrong rows", q.text, op.Kind)
 			case err != nil && (!errors.As(err, &spill) || !errors.Is(err, engine.ErrDiskFull)):
 				t.Fatalf("%s, %s fails: %v", q.text, op.Kind, err)
@@ -185,25 +181,6 @@ func TestSpillFaults(t *testing.T) {
 	}
 }
 
-func tryQuery(s *sql.Session, text string) (string, error) {
-	rows, err := s.Query(context.Background(), text)
-	if err != nil {
-		return "", err
-	}
-	var lines []string
-	for row, err := range rows.All() {
-		if err != nil {
-			return "", err
-		}
-		var cells []string
-		for _, v := range row {
-			cells = append(cells, v.String())
-		}
-		lines = append(lines, strings.Join(cells, " "))
-	}
-	return strings.Join(lines, "\n"), nil
-}
-
 // A query that is given up, or whose context ends, leaves no file.
 func TestSpilledQueriesEndEarly(t *testing.T) {
 	fsys := vfs.NewMem()
@@ -213,13 +190,9 @@ func TestSpilledQueriesEndEarly(t *testing.T) {
 	for _, q := range spillStatements {
 		ctx, cancel := context.WithCancel(context.Background())
 		rows, err := s.Query(ctx, q.text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for _, err := range rows.All() {
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			break
 		}
 		if left := spillFiles(t, fsys); len(left) > 0 {
@@ -244,29 +217,23 @@ func TestSpilledQueriesEndEarly(t *testing.T) {
 // says what helps.
 func TestNowhereToSpillTo(t *testing.T) {
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer e.Close()
 	s := sessionOf(t, e, little)
 	fillSpilling(t, s)
 	dir := t.TempDir()
 	disk, err := engine.Open(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	db := tablesOf(t, disk, 0)
 	fillSpilling(t, sql.Open(db))
-	if err := errors.Join(db.Close(), disk.Close()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, errors.Join(db.Close(), disk.Close()))
 	if disk, err = engine.Open(dir, &engine.Options{ReadOnly: true}); err != nil {
 		t.Fatal(err)
 	}
 	defer disk.Close()
 	for _, s := range []*sql.Session{s, sessionOf(t, disk, little)} {
 		for _, q := range spillStatements {
-			if _, err := tryQuery(s, q.text); !errors.Is(err, operators.ErrMemory) {
+			if _, err := read(s.Query(t.Context(), q.text)); !errors.Is(err, operators.ErrMemory) {
 				t.Errorf("%s: %v", q.text, err)
 			}
 		}
@@ -303,13 +270,9 @@ func TestReadersSpillToTemp(t *testing.T) {
 			}}},
 	} {
 		e, err := engine.Open(dir, &o.engine)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		db, err := local.Open(t.Context(), e, &o.table)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		s := sql.Open(db)
 		if want == nil {
 			fillSpilling(t, s)
@@ -317,9 +280,7 @@ func TestReadersSpillToTemp(t *testing.T) {
 		} else if got := results(t, s); !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		if err := errors.Join(db.Close(), e.Close()); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, errors.Join(db.Close(), e.Close()))
 	}
 	if made.Load() < int64(len(spillStatements)) || open.Load() != 0 {
 		t.Errorf("%d files were made, %d are open", made.Load(), open.Load())
@@ -332,7 +293,7 @@ func TestConcatBoundsMemory(t *testing.T) {
 	fillSpilling(t, s)
 	for _, text := range []string{"SELECT group_concat(s) FROM t",
 		"SELECT id % 2, group_concat(s) FROM t GROUP BY id % 2"} {
-		if _, err := tryQuery(s, text); !errors.Is(err, operators.ErrMemory) {
+		if _, err := read(s.Query(t.Context(), text)); !errors.Is(err, operators.ErrMemory) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -30,14 +30,10 @@ func openBlocks(t *testing.T, o engine.Options) (*engine.DB, *table.DB) {
 	t.Helper()
 	o.InMemory = true
 	e, err := engine.Open(t.TempDir(), &o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { e.Close() })
 	db, err := local.Open(context.Background(), e, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { db.Close() })
 	return e, db
 }
@@ -121,13 +117,9 @@ func TestWritesBesideRows(t *testing.T) {
 	exec(t, s, "BEGIN")
 	exec(t, s, "SAVEPOINT a")
 	rows, err := s.Query(ctx, "SELECT id FROM t ORDER BY id")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for _, err := range rows.All() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for _, text := range []string{"DELETE FROM t", "ROLLBACK TO a"} {
 			if _, err := s.Exec(ctx, text); err == nil {
 				t.Errorf("%s while rows are read", text)
@@ -145,9 +137,7 @@ func TestWritesBesideRows(t *testing.T) {
 	}
 	exec(t, s, "BEGIN")
 	rows, err = s.Query(ctx, "SELECT id FROM t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	s.Rollback()
 	for _, err = range rows.All() {
 		if !errors.Is(err, table.ErrClosed) {
@@ -224,14 +214,10 @@ func TestTransfers(t *testing.T) {
 // follows is written as if there had been no BEGIN.
 func TestOldTransaction(t *testing.T) {
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer e.Close()
 	db, err := local.Open(context.Background(), e, &table.Options{MaxTxAge: 20 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer db.Close()
 	s := sql.Open(db)
 	ctx := context.Background()
@@ -239,10 +225,8 @@ func TestOldTransaction(t *testing.T) {
 		_, err := s.Exec(ctx, text)
 		return err
 	}
-	if err := errors.Join(run("CREATE TABLE t (id INT PRIMARY KEY)"), run("BEGIN"),
-		run("INSERT INTO t VALUES (1)")); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, errors.Join(run("CREATE TABLE t (id INT PRIMARY KEY)"), run("BEGIN"),
+		run("INSERT INTO t VALUES (1)")))
 	_, query := s.Query(ctx, "SELECT * FROM t")
 	for query == nil {
 		runtime.Gosched()
@@ -259,9 +243,7 @@ func TestOldTransaction(t *testing.T) {
 		t.Error(err)
 	}
 	rows, err := s.Query(ctx, "SELECT count(*) FROM t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for row, err := range rows.All() {
 		if n, _ := row[0].AsInt(); n != 1 || err != nil {
 			t.Errorf("%d rows, %v", n, err)

@@ -38,9 +38,7 @@ func fillOrders(t *testing.T, s *sql.Session) {
 			}
 			_, err := s.Exec(context.Background(), "INSERT INTO "+into+" VALUES "+
 				strings.Join(rows, ", "))
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 		}
 	}
 	fill("customers", tripsCustomers, 40, func(i int) string {
@@ -98,15 +96,13 @@ type tripCase struct {
 func (c *tripCase) run(t *testing.T, session *sql.Session) {
 	t.Helper()
 	stmt, err := session.Prepare(c.text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for i, args := range c.args {
 		counted, trips := remote.CountTrips(context.Background())
 		begun := time.Now()
-		rows := 0
+		var rows []string
 		if stmt.Returns() {
-			rows, err = countRows(counted, stmt, args)
+			rows, err = read(stmt.Query(counted, args...))
 		} else {
 			_, err = stmt.Exec(counted, args...)
 		}
@@ -118,9 +114,9 @@ func (c *tripCase) run(t *testing.T, session *sql.Session) {
 		}
 		t.Logf("| %s | %d | %d | %.1f ms |", c.name, trips.Waves(), trips.Requests(),
 			time.Since(begun).Seconds()*1000)
-		if trips.Waves() > c.most || rows != c.rows {
-			t.Errorf("%s: %d rows in %v, want %d in %d\n%s", c.name, rows, trips, c.rows,
-				c.most, planOf(session, c.text, args))
+		if trips.Waves() > c.most || len(rows) != c.rows {
+			t.Errorf("%s: %d rows in %v, want %d in %d\n%s", c.name, len(rows), trips, c.rows,
+				c.most, queried(t, session, "EXPLAIN ANALYZE "+c.text, args...))
 		}
 	}
 }
@@ -138,9 +134,7 @@ func slowOrders(t *testing.T) (session *sql.Session, later int) {
 	ctx := context.Background()
 	later = momentTrips(t, s)
 	db, err := table.OpenStore(ctx, s, &table.Options{Lease: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { db.Close() })
 	session = sql.Open(db)
 	for _, text := range strings.Split(tripsTables, ";") {
@@ -162,46 +156,11 @@ func momentTrips(t *testing.T, s store.Store) int {
 	t.Helper()
 	counted, trips := remote.CountTrips(context.Background())
 	snap, err := s.(store.LateSnapshots).SnapshotLater(counted, true, func() error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer snap.Close()
 	two := store.Partitions([][]byte{[]byte("a"), []byte("b")})
 	for _, err := range snap.Scan(counted, two) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 	}
 	return trips.Waves() - 1
-}
-
-func countRows(ctx context.Context, stmt *sql.Stmt, args []any) (n int, err error) {
-	rows, err := stmt.Query(ctx, args...)
-	if err != nil {
-		return 0, err
-	}
-	for _, err := range rows.All() {
-		if err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
-}
-
-// planOf returns the plan of a statement.
-func planOf(s *sql.Session, text string, args []any) string {
-	rows, err := s.Query(context.Background(), "EXPLAIN ANALYZE "+text, args...)
-	if err != nil {
-		return err.Error()
-	}
-	var lines []string
-	for row, err := range rows.All() {
-		if err != nil {
-			return err.Error()
-		}
-		line, _ := row[0].AsString()
-		lines = append(lines, line)
-	}
-	return strings.Join(lines, "\n")
 }

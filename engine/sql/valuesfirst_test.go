@@ -20,14 +20,10 @@ import (
 func TestValuesOfSemiJoins(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer e.Close()
 	db, err := local.Open(context.Background(), e, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer db.Close()
 	s := sql.Open(db)
 	exec(t, s, "CREATE TABLE big (id INT PRIMARY KEY, x INT)")
@@ -65,18 +61,14 @@ func TestValuesOfSemiJoins(t *testing.T) {
 				args = []any{c.arg}
 			}
 			rows, err := s.Query(context.Background(), text, args...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			for row, err := range rows.All() {
 				if err != nil || row[0].String() != c.want {
 					t.Errorf("%s: %v, %v, not %s", text, row, err, c.want)
 				}
 			}
 			rows, err = s.Query(context.Background(), "EXPLAIN ANALYZE "+text, args...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			plan := rows.Plan.String()
 			if !strings.Contains(plan, "subquery list") ||
 				strings.Contains(plan, " join |") != c.join {

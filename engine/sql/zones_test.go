@@ -16,14 +16,10 @@ import (
 // their rows have a condition on a column that rises with the key.
 func TestZonesOfSubqueries(t *testing.T) {
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer e.Close()
 	db, err := local.Open(context.Background(), e, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer db.Close()
 	s := sql.Open(db)
 	run := func(text string) {
@@ -41,16 +37,14 @@ func TestZonesOfSubqueries(t *testing.T) {
 		values.WriteString(", (" + strconv.Itoa(i) + ", " + strconv.Itoa(i) + ", '" + fill + "')")
 	}
 	run("INSERT INTO t VALUES " + values.String()[2:])
-	if err := e.Flush(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, e.Flush(context.Background()))
 	blocks := regexp.MustCompile(`blocks ([0-9,]+) skipped ([0-9,]+)`)
 	for _, text := range []string{
 		"SELECT id FROM u WHERE EXISTS (SELECT 1 FROM t WHERE t.at = u.id AND at > 3997)",
 		"SELECT id FROM u WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.at = u.id AND at > 3997)",
 		"SELECT id FROM u WHERE id IN (SELECT at FROM t WHERE at > 3997)",
 	} {
-		plan := explained(t, s, "EXPLAIN ANALYZE "+text)
+		plan := queried(t, s, "EXPLAIN ANALYZE "+text)
 		m := blocks.FindStringSubmatch(plan)
 		if m == nil {
 			t.Errorf("%s shows no blocks:\n%s", text, plan)
