@@ -37,8 +37,7 @@ func benchValue(n uint64) []byte {
 
 func openBench(b *testing.B, o engine.Options) *engine.DB {
 	b.Helper()
-	db, err := engine.Open(b.TempDir(), &o)
-	ok(b, err)
+	db := openDir(b, b.TempDir(), &o)
 	b.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			b.Error(err)
@@ -201,8 +200,7 @@ func BenchmarkReopen(b *testing.B) {
 	b.Run("clean", func(b *testing.B) {
 		dir := b.TempDir()
 		o := engine.Options{Durability: engine.Process}
-		db, err := engine.Open(dir, &o)
-		ok(b, err)
+		db := openDir(b, dir, &o)
 		load(b, db, benchItems)
 		ok(b, db.Close())
 		for b.Loop() {

@@ -26,8 +26,7 @@ func BenchmarkWriteBesideReaders(b *testing.B) {
 
 func writeBesideReaders(b *testing.B, level engine.Durability, readers int) {
 	dir := b.TempDir()
-	db, err := engine.Open(dir, &engine.Options{Durability: level})
-	ok(b, err)
+	db := openDir(b, dir, &engine.Options{Durability: level})
 	value := make([]byte, 100)
 	put := func(i int) {
 		binary.BigEndian.PutUint64(value, uint64(time.Now().UnixMicro()))
@@ -111,8 +110,7 @@ func besideWatcher(dir string) error {
 // its writer, which is idle.
 func BenchmarkOpenBeside(b *testing.B) {
 	dir := b.TempDir()
-	w, err := engine.Open(dir, &engine.Options{Durability: engine.Process})
-	ok(b, err)
+	w := openDir(b, dir, &engine.Options{Durability: engine.Process})
 	value := make([]byte, 100)
 	for i := range 100_000 {
 		ok(b, w.Put(pk(fmt.Sprint(i)), value))

@@ -52,8 +52,7 @@ func (m *besideModel) step(round int) {
 // check compares a reader with the model at the version that the reader says it has.
 func (m *besideModel) check(r *engine.DB) uint64 {
 	m.t.Helper()
-	s, err := r.Snapshot()
-	ok(m.t, err)
+	s := snapshotOf(m.t, r)
 	defer s.Close()
 	m.checkSnapshot(s)
 	return s.Version()
@@ -99,8 +98,7 @@ func TestReadersBesideTheWriter(t *testing.T) {
 	m := &besideModel{t: t, rand: testutil.Rand(t), db: w, keys: 300,
 		at: map[uint64]map[int]string{0: {}}}
 	reader := func() *engine.DB {
-		r, err := engine.Open(dir, &engine.Options{ReadOnly: true})
-		ok(t, err)
+		r := openDir(t, dir, &engine.Options{ReadOnly: true})
 		return r
 	}
 	readers := []*engine.DB{reader()}
@@ -126,8 +124,7 @@ func TestReadersBesideTheWriter(t *testing.T) {
 				readers[i] = reader()
 			}
 		case 3:
-			s, err := readers[m.rand.IntN(len(readers))].Snapshot()
-			ok(t, err)
+			s := snapshotOf(t, readers[m.rand.IntN(len(readers))])
 			old = append(old, s)
 		case 4:
 			if len(old) > 0 {
@@ -135,8 +132,7 @@ func TestReadersBesideTheWriter(t *testing.T) {
 			}
 		case 5: // the writer comes again
 			ok(t, w.Close())
-			w, err = engine.Open(dir, &engine.Options{Durability: engine.Process})
-			ok(t, err)
+			w = openDir(t, dir, &engine.Options{Durability: engine.Process})
 			m.db = w
 		}
 		r := readers[m.rand.IntN(len(readers))]

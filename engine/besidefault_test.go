@@ -153,10 +153,8 @@ func TestStaleReaders(t *testing.T) {
 		db, err := p.reader(func(vfstest.Op) {})
 		ok(t, err)
 		mustClose(t, db)
-		db, err = engine.OpenFS(p.mem, "db", &engine.Options{ReadOnly: true, CacheBytes: 1 << 20})
-		ok(t, err)
-		s, err := db.Snapshot()
-		ok(t, err)
+		db = openOn(t, p.mem, engine.Options{ReadOnly: true, CacheBytes: 1 << 20})
+		s := snapshotOf(t, db)
 		p.put(100)
 		p.compact()
 		err = scanAll(s)
@@ -190,10 +188,9 @@ func TestRefreshFailsWithItsOperations(t *testing.T) {
 		var hook atomic.Pointer[func(vfstest.Op) error]
 		set := func(f func(vfstest.Op) error) { hook.Store(&f) }
 		set(func(vfstest.Op) error { return nil })
-		db, err := engine.OpenFS(vfstest.NewFault(p.mem, func(op vfstest.Op) error {
+		db := openOn(t, vfstest.NewFault(p.mem, func(op vfstest.Op) error {
 			return (*hook.Load())(op)
-		}), "db", &engine.Options{ReadOnly: true})
-		ok(t, err)
+		}), engine.Options{ReadOnly: true})
 		set(func(vfstest.Op) error { return errDisk })
 		for range 12 { // the log goes on, and lets go of what the reader is at
 			ok(t, p.writer.Put(pk("large"), make([]byte, 1<<20)))
@@ -226,8 +223,7 @@ func TestLeasedFilesGo(t *testing.T) {
 	p.compact()
 	db, err := engine.OpenFS(mem, "db", &engine.Options{ReadOnly: true})
 	ok(t, err)
-	s, err := db.Snapshot()
-	ok(t, err)
+	s := snapshotOf(t, db)
 	before := sstFiles(t, mem, "")
 	p.put(300)
 	p.compact()
@@ -263,8 +259,7 @@ func TestReadersSeeWhatSurvives(t *testing.T) {
 		disk := vfstest.NewCrash()
 		p := newBesidePair(t, disk, engine.Options{Durability: engine.Process})
 		p.put(1 + random.IntN(20))
-		db, err := engine.OpenFS(disk, "db", &engine.Options{ReadOnly: true})
-		ok(t, err)
+		db := openOn(t, disk, engine.Options{ReadOnly: true})
 		p.put(random.IntN(20))
 		if random.IntN(2) == 0 {
 			ok(t, db.Refresh())
@@ -296,8 +291,7 @@ func TestReadersShowNothingUnsynced(t *testing.T) {
 	})
 	for _, visible := range []bool{false, true} {
 		broken.Store(true)
-		db, err := engine.OpenFS(fsys, "db", &engine.Options{ReadOnly: true, Visible: visible})
-		ok(t, err)
+		db := openOn(t, fsys, engine.Options{ReadOnly: true, Visible: visible})
 		before := db.Metrics().LastVersion
 		p.put(5)
 		ok(t, db.Refresh())

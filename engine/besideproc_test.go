@@ -276,15 +276,13 @@ func TestReadersAndWriterAreKilled(t *testing.T) {
 	n, err := besideNumber(db)
 	ok(t, err)
 	mustClose(t, db)
-	db, err = engine.Open(dir, nil)
-	ok(t, err)
+	db = openDir(t, dir, nil)
 	if m, err := besideNumber(db); m != n || err != nil {
 		t.Errorf("the writer has commit %d, %v, a reader %d", m, err, n)
 	}
 	ok(t, second(db.Verify(ctx, nil)))
 	mustClose(t, db)
-	db, err = engine.Open(dir, &engine.Options{ReadOnly: true})
-	ok(t, err)
+	db = openDir(t, dir, &engine.Options{ReadOnly: true})
 	files := db.Metrics().Total.Files
 	ssts, err := filepath.Glob(filepath.Join(dir, "*.sst"))
 	if err != nil || len(ssts) != files {

@@ -49,8 +49,7 @@ func TestBlocks(t *testing.T) {
 			}
 			clock.ms.Add(int64(700 * rng.IntN(3)))
 			if before == nil && rng.IntN(3) == 0 {
-				before, err = db.Snapshot()
-				ok(t, err)
+				before = snapshotOf(t, db)
 				at = before.Version()
 			}
 			compareBlocks(t, rng, db, at)

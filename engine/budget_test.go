@@ -182,8 +182,7 @@ func TestOpenSnapshotHoldsNothingUp(t *testing.T) {
 	for i := range 50 {
 		ok(t, db.Put(pk(fmt.Sprint(i)), []byte("seen")))
 	}
-	snap, err := db.Snapshot()
-	ok(t, err)
+	snap := snapshotOf(t, db)
 	for n := range 10_000 {
 		ok(t, db.Put(pk(fmt.Sprint(n%50)), make([]byte, 1000)))
 	}
@@ -223,9 +222,8 @@ func TestMemoryBoundsTheHeap(t *testing.T) {
 	}
 	before := live()
 	const memory, items = 64 << 20, 25_000
-	db, err := engine.Open(filepath.Join(t.TempDir(), "db"),
+	db := openDir(t, filepath.Join(t.TempDir(), "db"),
 		&engine.Options{Memory: memory, Durability: engine.Process})
-	ok(t, err)
 	defer mustClose(t, db)
 	rng, value := rand.New(rand.NewPCG(1, 2)), make([]byte, 1<<10)
 	key := func(i int) engine.Key { return pk(fmt.Sprint(i)) }

@@ -16,8 +16,7 @@ import (
 func BenchmarkChanges(b *testing.B) {
 	o := retaining()
 	o.RetainBytes, o.Durability = 1<<30, engine.Process
-	db, err := engine.Open(b.TempDir(), &o)
-	ok(b, err)
+	db := openDir(b, b.TempDir(), &o)
 	value := make([]byte, 100)
 	const n = 200_000
 	for i := range n {
@@ -54,8 +53,7 @@ func BenchmarkPutRetained(b *testing.B) {
 			if c.retain > 0 {
 				o.RetainBytes, o.RetainAge = c.retain, time.Hour
 			}
-			db, err := engine.Open(b.TempDir(), &o)
-			ok(b, err)
+			db := openDir(b, b.TempDir(), &o)
 			ctx, stop := context.WithCancel(ctx)
 			var followers sync.WaitGroup
 			for range c.follows {
@@ -84,9 +82,8 @@ func BenchmarkPutRetained(b *testing.B) {
 func BenchmarkOverwrite(b *testing.B) {
 	for _, age := range []time.Duration{0, time.Hour} {
 		b.Run(age.String(), func(b *testing.B) {
-			db, err := engine.Open(b.TempDir(), &engine.Options{Durability: engine.Process,
+			db := openDir(b, b.TempDir(), &engine.Options{Durability: engine.Process,
 				RetainVersions: age})
-			ok(b, err)
 			value := make([]byte, 100)
 			b.ResetTimer()
 			for i := range b.N {
@@ -112,8 +109,7 @@ func BenchmarkChangesDelay(b *testing.B) {
 		b.Run(fmt.Sprintf("%s/visible=%v", level, c.visible), func(b *testing.B) {
 			o := retaining()
 			o.Durability = level
-			db, err := engine.Open(b.TempDir(), &o)
-			ok(b, err)
+			db := openDir(b, b.TempDir(), &o)
 			begun := time.Now()
 			var delays []time.Duration
 			done := make(chan struct{})

@@ -514,8 +514,7 @@ func TestHistoriesPart(t *testing.T) {
 	o := retaining()
 	open := func(dir string) *engine.DB {
 		t.Helper()
-		db, err := engine.Open(dir, &o)
-		ok(t, err)
+		db := openDir(t, dir, &o)
 		return db
 	}
 	db := open(dir)

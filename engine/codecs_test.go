@@ -35,10 +35,9 @@ func inspectCodecs(t testing.TB, dir string) (codecs []string) {
 // `TestCompactWritesWhatTheOptionsSay`.
 func TestBottomCompressionIsForMergedData(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	db, err := engine.Open(dir, &engine.Options{
+	db := openDir(t, dir, &engine.Options{
 		Compression: engine.LZ4, BottomCompression: engine.Zstd, MaxRuns: 8,
 	})
-	ok(t, err)
 	defer mustClose(t, db)
 	flush := func(sk string) {
 		t.Helper()
@@ -71,8 +70,7 @@ func TestCompactWritesWhatTheOptionsSay(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	compact := func(o engine.Options) (merges uint64, codecs []string) {
 		t.Helper()
-		db, err := engine.Open(dir, &o)
-		ok(t, err)
+		db := openDir(t, dir, &o)
 		ok(t, db.Put(pk("a"), []byte(strings.Repeat("text ", 1000))))
 		ok(t, db.Compact(ctx))
 		before := db.Metrics().Compactions
@@ -103,8 +101,7 @@ func TestCompactWritesWhatTheOptionsSay(t *testing.T) {
 		"filters": {FilterBits: 16}, "blocks": {BlockBytes: 16 << 10},
 		"codec": {BottomCompression: engine.Snappy},
 	} {
-		db, err := engine.Open(dir, &change)
-		ok(t, err)
+		db := openDir(t, dir, &change)
 		ok(t, db.Compact(ctx))
 		if n := db.Metrics().Compactions; n != 1 {
 			t.Errorf("%s have changed, %d stripes are merged", what, n)

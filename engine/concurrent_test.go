@@ -17,8 +17,7 @@ import (
 func openMemory(t testing.TB, o engine.Options) *engine.DB {
 	t.Helper()
 	o.InMemory = true
-	db, err := engine.Open("test", &o)
-	ok(t, err)
+	db := openDir(t, "test", &o)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)

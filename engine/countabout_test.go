@@ -15,9 +15,8 @@ import (
 // within the older ones, and in memtables, and small partitions beside it.
 func countDB(t *testing.T, rng *rand.Rand) *engine.DB {
 	t.Helper()
-	db, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, BlockBytes: 1 << 10,
+	db := openDir(t, t.TempDir(), &engine.Options{InMemory: true, BlockBytes: 1 << 10,
 		MaxRuns: 8, Durability: engine.Process})
-	ok(t, err)
 	t.Cleanup(func() { mustClose(t, db) })
 	for phase := range 4 {
 		for range 30 {
@@ -110,9 +109,8 @@ func TestCountAboutLeft(t *testing.T) {
 // zonedDB makes a database of 40,000 items with a column that rises with the key.
 func zonedDB(t *testing.T) *engine.DB {
 	t.Helper()
-	db, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, BlockBytes: 1 << 10,
+	db := openDir(t, t.TempDir(), &engine.Options{InMemory: true, BlockBytes: 1 << 10,
 		Durability: engine.Process})
-	ok(t, err)
 	t.Cleanup(func() { mustClose(t, db) })
 	db.Describe(func(items *engine.ZoneItems, b *engine.ZoneBuilder) {
 		b.Rows(1, items.Len())
@@ -135,9 +133,8 @@ func zonedDB(t *testing.T) *engine.DB {
 
 // TestCountAboutWhileWriting counts while a goroutine writes.
 func TestCountAboutWhileWriting(t *testing.T) {
-	db, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true,
+	db := openDir(t, t.TempDir(), &engine.Options{InMemory: true,
 		Durability: engine.Process})
-	ok(t, err)
 	defer mustClose(t, db)
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -69,8 +69,7 @@ func TestCountsAreThoseOfScans(t *testing.T) {
 			case 1:
 				ok(t, db.Compact(ctx))
 			case 2:
-				s, err := db.Snapshot()
-				ok(t, err)
+				s := snapshotOf(t, db)
 				snaps = append(snaps, s)
 			case 3, 4:
 				for i := from; i < to; i++ {

@@ -62,8 +62,7 @@ func TestFewDescriptorsChild(t *testing.T) {
 	ok(t, second(db.Verify(ctx, nil)))
 	ok(t, db.Checkpoint(ctx, root+"/copy", nil))
 	mustClose(t, db)
-	db, err = engine.Open(root+"/copy", nil)
-	ok(t, err)
+	db = openDir(t, root+"/copy", nil)
 	release := hogDescriptors(t) // the program takes what is left
 	read()
 	ok(t, db.Put(pk("0"), []byte("2")))

@@ -140,8 +140,7 @@ func TestRepairThatCannotBeProved(t *testing.T) {
 func TestDestinationInsideTheSource(t *testing.T) {
 	top := t.TempDir()
 	t.Chdir(top)
-	db, err := engine.Open("db", nil)
-	ok(t, err)
+	db := openDir(t, "db", nil)
 	ok(t, db.Put(pk("k"), []byte("v")))
 	ok(t, db.Flush(ctx))
 	ok(t, os.Mkdir("db/sub", 0o777))

@@ -203,8 +203,7 @@ func TestCheckpointCounts(t *testing.T) {
 			t.Errorf("in memory %t: the last progress is %+v, files %+v", memory, last, sst)
 		}
 		mustClose(t, db)
-		copied, err := engine.Open(filepath.Join(dir, "copy"), &engine.Options{MustExist: true})
-		ok(t, err)
+		copied := openDir(t, filepath.Join(dir, "copy"), &engine.Options{MustExist: true})
 		if n := len(content(t, copied)); n != 6 {
 			t.Errorf("the copy has %d items", n)
 		}

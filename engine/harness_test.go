@@ -35,6 +35,20 @@ func compareKeys(a, b engine.Key) int {
 	return cmp.Or(bytes.Compare(a.PK, b.PK), bytes.Compare(a.SK, b.SK))
 }
 
+func openDir(t testing.TB, dir string, o *engine.Options) *engine.DB {
+	t.Helper()
+	db, err := engine.Open(dir, o)
+	ok(t, err)
+	return db
+}
+
+func snapshotOf(t testing.TB, db *engine.DB) *engine.Snapshot {
+	t.Helper()
+	s, err := db.Snapshot()
+	ok(t, err)
+	return s
+}
+
 // openOn opens a database in directory db of a file system.
 func openOn(t testing.TB, fsys vfs.FS, o engine.Options) *engine.DB {
 	t.Helper()

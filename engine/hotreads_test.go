@@ -52,8 +52,7 @@ func TestHotReads(t *testing.T) {
 		if h := db.HotReads(); len(h.Partitions) > 0 {
 			before = h.Partitions[0].Reads
 		}
-		snap, err := db.Snapshot()
-		ok(t, err)
+		snap := snapshotOf(t, db)
 		for range 600 {
 			ok(t, read(db))
 			ok(t, read(snap))

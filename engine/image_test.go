@@ -85,8 +85,7 @@ func TestImagesOfSmallTables(t *testing.T) {
 		}
 		if rng.IntN(4) == 0 {
 			snap.Close()
-			snap, err = db.Snapshot()
-			ok(t, err)
+			snap = snapshotOf(t, db)
 		}
 		for range rng.IntN(8) {
 			walk := s

@@ -65,8 +65,7 @@ func TestIteratorsThatAreClosed(t *testing.T) {
 	wantIs(t, i.Err(), context.Canceled)
 	wantIs(t, i.Close(), context.Canceled)
 
-	db, err = engine.Open("leaks", &engine.Options{InMemory: true})
-	ok(t, err)
+	db = openDir(t, "leaks", &engine.Options{InMemory: true})
 	ok(t, db.Put(engine.K("a"), nil))
 	i, err = db.ScanIterator(ctx, engine.Scan{})
 	ok(t, err)

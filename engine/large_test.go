@@ -138,8 +138,7 @@ func TestLargeValuesLive(t *testing.T) {
 	m := largeModel{rnd: testutil.Rand(t), want: map[string][]byte{}}
 	m.write(t, db, 200)
 	ok(t, db.Flush(ctx))
-	snap, err := db.Snapshot()
-	ok(t, err)
+	snap := snapshotOf(t, db)
 	old := maps.Clone(m.want)
 	for range 6 {
 		m.write(t, db, 150)
@@ -160,8 +159,7 @@ func TestLargeValuesLive(t *testing.T) {
 	if bytes, n := valueFiles(t, filepath.Join(dir, "db")); bytes < live || bytes > live*5/4+4096 {
 		t.Errorf("%d value files have %d bytes, the values %d", n, bytes, live)
 	}
-	db, err = engine.Open(filepath.Join(dir, "db"), largeOptions())
-	ok(t, err)
+	db = openDir(t, filepath.Join(dir, "db"), largeOptions())
 	m.write(t, db, 40)
 	ok(t, db.Checkpoint(ctx, filepath.Join(dir, "copy"), nil))
 	mustClose(t, db)
@@ -242,10 +240,9 @@ func TestKeysOnlyReadsNoValues(t *testing.T) {
 // Promise (manners): Flushes and merges of less than 64 KiB make no value files; a later one does.
 func TestFewLargeValuesMakeNoFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	db, err := engine.Open(dir, &engine.Options{
+	db := openDir(t, dir, &engine.Options{
 		LargeValue: 4 << 10, FlushRecords: 1, Durability: engine.Process,
 	})
-	ok(t, err)
 	defer mustClose(t, db)
 	rnd := testutil.Rand(t)
 	put := func(from, to int) {
@@ -361,8 +358,7 @@ func TestRepairOfADamagedValueFile(t *testing.T) {
 	ok(t, err)
 	b[len(b)/2] ^= 1
 	ok(t, os.WriteFile(names[0], b, 0o600))
-	db, err = engine.Open(path, nil)
-	ok(t, err)
+	db = openDir(t, path, nil)
 	if _, err := db.Verify(ctx, nil); err == nil {
 		t.Error("Verify finds nothing")
 	}
@@ -373,8 +369,7 @@ func TestRepairOfADamagedValueFile(t *testing.T) {
 		t.Fatalf("lost are %v", rep.Lost)
 	}
 	delete(m.want, string(rep.Lost[0].First.SK))
-	db, err = engine.Open(filepath.Join(dir, "repaired"), nil)
-	ok(t, err)
+	db = openDir(t, filepath.Join(dir, "repaired"), nil)
 	m.check(t, db)
 	mustClose(t, db)
 }
@@ -388,10 +383,8 @@ func TestReaderKeepsValueFiles(t *testing.T) {
 	m.write(t, db, 200)
 	ok(t, db.Flush(ctx))
 	ok(t, db.Sync(ctx))
-	reader, err := engine.Open(path, &engine.Options{ReadOnly: true, CacheBytes: 1})
-	ok(t, err)
-	snap, err := reader.Snapshot()
-	ok(t, err)
+	reader := openDir(t, path, &engine.Options{ReadOnly: true, CacheBytes: 1})
+	snap := snapshotOf(t, reader)
 	old := maps.Clone(m.want)
 	for range 4 {
 		m.write(t, db, 150)

@@ -49,11 +49,10 @@ func TestDeletesOfLargeValuesOnFullDisk(t *testing.T) {
 // alone.
 func TestSmallValueFilesAreJoined(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	db, err := engine.Open(dir, &engine.Options{
+	db := openDir(t, dir, &engine.Options{
 		LargeValue: 1, FlushRecords: 1, MaxRuns: 64, Durability: engine.Process,
 		FileBytes: 64 << 10, Compression: engine.NoCompression,
 	})
-	ok(t, err)
 	put := func(from, to, size int) {
 		for i := from; i < to; i++ {
 			ok(t, db.Put(pksk("p", fmt.Sprint(i)), bytes.Repeat([]byte{byte(i)}, size)))

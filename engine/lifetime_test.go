@@ -32,8 +32,7 @@ func TestEverythingAfterClose(t *testing.T) {
 	}
 	b := engine.NewBatch()
 	ok(t, b.Put(pk("x"), nil))
-	snap, err := db.Snapshot()
-	ok(t, err)
+	snap := snapshotOf(t, db)
 	q := engine.Query{PK: []byte("p")}
 	var tx *engine.Tx
 	ok(t, db.Update(ctx, func(x *engine.Tx) error { tx = x; return nil }))
@@ -311,8 +310,7 @@ func TestLoopsThatEndEarly(t *testing.T) {
 	for i := range 100 {
 		ok(t, db.Put(pksk(fmt.Sprint(i%7), fmt.Sprint(i)), []byte("v")))
 	}
-	snap, err := db.Snapshot()
-	ok(t, err)
+	snap := snapshotOf(t, db)
 	defer snap.Close()
 	q := engine.Query{PK: []byte("1")}
 	seqs := map[string]iter.Seq2[engine.Item, error]{

@@ -45,8 +45,7 @@ type badKey struct {
 func TestBadKeys(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	ok(t, db.Put(pksk("p", "s"), []byte("v")))
-	snap, err := db.Snapshot()
-	ok(t, err)
+	snap := snapshotOf(t, db)
 	defer snap.Close()
 	b := engine.NewBatch()
 	for _, bad := range badKeys {
@@ -421,8 +420,7 @@ func TestBadOptions(t *testing.T) {
 			t.Errorf("%v does not name %s: all mistakes are reported at once", err, word)
 		}
 	}
-	db, err := engine.OpenFS(vfs.NewMem(), "db", nil)
-	ok(t, err)
+	db := openOn(t, vfs.NewMem(), engine.Options{})
 	mustClose(t, db)
 }
 

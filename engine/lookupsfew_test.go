@@ -67,9 +67,7 @@ func TestFewKeysFindWhatGetFinds(t *testing.T) {
 	for round := range 4 {
 		write(round)
 		if round == 2 {
-			var err error
-			snap, err = db.Snapshot()
-			ok(t, err)
+			snap = snapshotOf(t, db)
 		}
 		checkFew(t, rnd, db, key)
 		ok(t, db.Flush(ctx))

@@ -159,8 +159,7 @@ func TestMetricsOfReads(t *testing.T) {
 	if fp := n.FilterFalsePositives - m.FilterFalsePositives; fp > 30 {
 		t.Errorf("%d false positives of 1000", fp)
 	}
-	snap, err := db.Snapshot()
-	ok(t, err)
+	snap := snapshotOf(t, db)
 	if n := db.Metrics().OpenSnapshots; n != 1 {
 		t.Errorf("%d snapshots", n)
 	}

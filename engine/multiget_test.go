@@ -205,8 +205,7 @@ func TestMultiGetFails(t *testing.T) {
 	done, cancel := context.WithCancel(ctx)
 	cancel()
 	wantIs(t, db.MultiGet(done, keys, &r), context.Canceled)
-	snap, err := db.Snapshot()
-	ok(t, err)
+	snap := snapshotOf(t, db)
 	ok(t, snap.Close())
 	wantIs(t, snap.MultiGet(ctx, keys, &r), engine.ErrClosed)
 	wantIs(t, second(snap.MultiHas(ctx, keys, nil)), engine.ErrClosed)
@@ -294,8 +293,7 @@ func TestMultiGetOutlivesItsSnapshot(t *testing.T) {
 		}
 	}
 	put("old")
-	s, err := db.Snapshot()
-	ok(t, err)
+	s := snapshotOf(t, db)
 	var r engine.Results
 	ok(t, s.MultiGet(&doOnce{Context: ctx, do: func() {
 		ok(t, s.Close())

@@ -22,8 +22,7 @@ func TestFilesWithoutFilters(t *testing.T) {
 	}
 	live := make(map[int]bool)
 	for i, bits := range []int{engine.NoFilter, 8, engine.NoFilter} {
-		db, err := engine.Open(dir, &engine.Options{FilterBits: bits, MaxRuns: 8})
-		ok(t, err)
+		db := openDir(t, dir, &engine.Options{FilterBits: bits, MaxRuns: 8})
 		b := engine.NewBatch()
 		for n := i; n < stored; n += 3 {
 			ok(t, b.Put(key(n), fmt.Append(nil, n)))

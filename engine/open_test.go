@@ -136,8 +136,7 @@ func TestOpenWhatDoesNotExist(t *testing.T) {
 	db, err := engine.Open(filepath.Join(dir), nil) // and are replaced
 	ok(t, err)
 	mustClose(t, db)
-	db, err = engine.Open(dir, &engine.Options{MustExist: true})
-	ok(t, err)
+	db = openDir(t, dir, &engine.Options{MustExist: true})
 	mustClose(t, db)
 }
 
@@ -153,8 +152,7 @@ func TestOpenTwice(t *testing.T) {
 	wantLocked(t, err, dir, os.Getpid())
 	ok(t, db.Put(pk("k"), []byte("still here")))
 	mustClose(t, db)
-	db, err = engine.Open(dir, nil)
-	ok(t, err)
+	db = openDir(t, dir, nil)
 	wantValue(t, db, pk("k"), []byte("still here"))
 	mustClose(t, db)
 }
@@ -186,8 +184,7 @@ func TestOpenLockedByAnotherProcess(t *testing.T) {
 	wantLocked(t, err, dir, cmd.Process.Pid)
 	ok(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	db, err := engine.Open(dir, nil)
-	ok(t, err)
+	db := openDir(t, dir, nil)
 	mustClose(t, db)
 }
 
@@ -433,8 +430,7 @@ func TestOpenRace(t *testing.T) {
 	if opened != 1 {
 		t.Errorf("%d have opened the directory", opened)
 	}
-	db, err := engine.Open(dir, &engine.Options{ReadOnly: true})
-	ok(t, err)
+	db := openDir(t, dir, &engine.Options{ReadOnly: true})
 	if n := len(content(t, db)); n != 1 {
 		t.Errorf("%d items", n)
 	}

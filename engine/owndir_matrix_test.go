@@ -163,8 +163,7 @@ func besideAnother(t *testing.T, root string, fn func()) {
 	}
 	ok(t, second(b.Verify(ctx, nil)))
 	mustClose(t, b)
-	b, err = engine.Open(dir, swapOptions)
-	ok(t, err)
+	b = openDir(t, dir, swapOptions)
 	if !maps.Equal(content(t, b), want) {
 		t.Error("the other database has another content when it is opened again")
 	}
@@ -174,8 +173,7 @@ func besideAnother(t *testing.T, root string, fn func()) {
 // wantSwapped checks the content of the database that was swapped away.
 func wantSwapped(t *testing.T, dir string, put bool) {
 	t.Helper()
-	db, err := engine.Open(dir, swapOptions)
-	ok(t, err)
+	db := openDir(t, dir, swapOptions)
 	defer db.Close()
 	ok(t, second(db.Verify(ctx, nil)))
 	n := 12

@@ -28,8 +28,7 @@ func TestMovedDatabaseGoesOn(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	t.Chdir(t.TempDir())
 	o := engine.Options{MemtableBytes: 1 << 20, LogBytes: 8 << 20, MaxRuns: 2}
-	db, err := engine.Open("db", &o)
-	ok(t, err)
+	db := openDir(t, "db", &o)
 	want := map[string]string{}
 	write := func(round int) {
 		t.Helper()
@@ -57,8 +56,7 @@ func TestMovedDatabaseGoesOn(t *testing.T) {
 		t.Errorf("%d entries at the old place, want none but the new one (%v)", len(entries), err)
 	}
 	for dir, n := range map[string]int{"moved": 301, "copy": 300} {
-		db, err := engine.Open(dir, &o)
-		ok(t, err)
+		db := openDir(t, dir, &o)
 		got := content(t, db)
 		if len(got) != n {
 			t.Errorf("%s: %d items, want %d", dir, len(got), n)
@@ -206,8 +204,7 @@ func TestCopyByHardLinks(t *testing.T) {
 	o := engine.Options{MemtableBytes: 1 << 20, LogBytes: 8 << 20, MaxRuns: 2}
 	open := func(dir string) *engine.DB {
 		t.Helper()
-		db, err := engine.Open(filepath.Join(root, dir), &o)
-		ok(t, err)
+		db := openDir(t, filepath.Join(root, dir), &o)
 		return db
 	}
 	write := func(db *engine.DB, round int) {

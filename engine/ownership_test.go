@@ -98,8 +98,7 @@ func TestHandedOutValuesAreTheCallers(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	ok(t, db.Put(pk("k"), []byte("value")))
 	for _, stage := range []string{"memtable", "file"} {
-		snap, err := db.Snapshot()
-		ok(t, err)
+		snap := snapshotOf(t, db)
 		for range 2 {
 			v, err := snap.Get(pk("k"))
 			ok(t, err)

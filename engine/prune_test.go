@@ -97,8 +97,7 @@ func (w *pruneWorld) key(i int) engine.Key {
 
 // version returns the version of the last commit.
 func (w *pruneWorld) version() uint64 {
-	s, err := w.db.Snapshot()
-	ok(w.t, err)
+	s := snapshotOf(w.t, w.db)
 	defer s.Close()
 	return s.Version()
 }
@@ -180,8 +179,7 @@ func (w *pruneWorld) step() {
 		w.clock.pass(max(0, to-w.sinceTenth()))
 		w.compare(w.db, w.items)
 	case 1:
-		s, err := w.db.Snapshot()
-		ok(w.t, err)
+		s := snapshotOf(w.t, w.db)
 		w.snaps = append(w.snaps, pruneSnapshot{s, maps.Clone(w.items)})
 	case 2:
 		if n := len(w.snaps); n > 0 {
@@ -352,8 +350,7 @@ func TestPrunedReadingsOfOldVersions(t *testing.T) {
 			o = append(o, engine.TTL(time.Second))
 		}
 		ok(t, db.Put(pk("key"), fmt.Appendf(nil, "%0100d", i), o...))
-		s, err := db.Snapshot()
-		ok(t, err)
+		s := snapshotOf(t, db)
 		defer s.Close()
 	}
 	ok(t, db.Flush(ctx))
@@ -474,8 +471,7 @@ func TestPrunedReadingsReadNoBlocks(t *testing.T) {
 	}
 	all := blocksOf(db, func() { count(engine.Scan{}) })
 	t.Logf("%d rows have %d blocks", rows, all)
-	snap, err := db.Snapshot()
-	ok(t, err)
+	snap := snapshotOf(t, db)
 	defer snap.Close()
 	fillRows(t, db, 20_000, 30)
 	ok(t, db.Flush(ctx))

@@ -285,8 +285,7 @@ func TestReadsHeedTheirContext(t *testing.T) {
 		ok(t, db.Put(k, make([]byte, 100)))
 		ok(t, db.Put(pksk("one", fmt.Sprintf("%03d", i)), nil))
 	}
-	s, err := db.Snapshot()
-	ok(t, err)
+	s := snapshotOf(t, db)
 	defer s.Close()
 	for name, call := range map[string]func(context.Context) error{
 		"MultiGet": func(c context.Context) error {

@@ -58,8 +58,7 @@ func TestReusedFilesAreNobodyElses(t *testing.T) {
 
 func checkRound(t *testing.T, dir string, round int) {
 	t.Helper()
-	db, err := engine.Open(dir, &engine.Options{ReadOnly: true})
-	ok(t, err)
+	db := openDir(t, dir, &engine.Options{ReadOnly: true})
 	defer db.Close()
 	if _, err := db.Verify(ctx, nil); err != nil {
 		t.Fatal(err)
@@ -93,8 +92,7 @@ func TestWaitingFilesAreOrphansAfterAKill(t *testing.T) {
 	files := db.Metrics().Total.Files
 	copyDir(t, src, copied) // what a kill would leave
 	ok(t, db.Close())
-	db, err = engine.Open(copied, nil)
-	ok(t, err)
+	db = openDir(t, copied, nil)
 	defer db.Close()
 	onDisk, err := filepath.Glob(filepath.Join(copied, "*.sst"))
 	if err != nil || len(onDisk) != files {

@@ -89,8 +89,7 @@ func TestReplayGivesTheSameState(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	dir := t.TempDir()
 	o := engine.Options{Durability: engine.Process, MemtableBytes: 32 << 20}
-	db, err := engine.Open(dir, &o)
-	ok(t, err)
+	db := openDir(t, dir, &o)
 	defer mustClose(t, db)
 	writeAllSorts(t, db)
 	want := state(t, db)
@@ -101,8 +100,7 @@ func TestReplayGivesTheSameState(t *testing.T) {
 	ok(t, os.CopyFS(killed, os.DirFS(dir)))
 	for _, readOnly := range []bool{true, false} {
 		o.ReadOnly = readOnly
-		again, err := engine.Open(killed, &o)
-		ok(t, err)
+		again := openDir(t, killed, &o)
 		got := state(t, again)
 		for k, v := range want {
 			if got[k] != v {
@@ -152,8 +150,7 @@ func TestReplayLeavesOutWhatIsFlushed(t *testing.T) {
 	killed := t.TempDir()
 	ok(t, os.CopyFS(killed, os.DirFS(dir)))
 	o.ReadOnly = true
-	again, err := engine.Open(killed, &o)
-	ok(t, err)
+	again := openDir(t, killed, &o)
 	defer mustClose(t, again)
 	wantValue(t, again, quiet, []byte("v"))
 	n, err := again.Count(ctx, engine.Query{PK: busy.PK})

@@ -15,9 +15,8 @@ import (
 // runs, deleted items and memtables that are not flushed, and returns how many items each
 // kind of partition has.
 func sampleDB(t *testing.T) (*engine.DB, map[byte]int) {
-	db, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, BlockBytes: 1 << 10,
+	db := openDir(t, t.TempDir(), &engine.Options{InMemory: true, BlockBytes: 1 << 10,
 		MaxRuns: 8, Durability: engine.Process})
-	ok(t, err)
 	t.Cleanup(func() { mustClose(t, db) })
 	rng := rand.New(rand.NewPCG(3, 3))
 	for phase := range 5 {
@@ -81,8 +80,7 @@ func take(t *testing.T, snap *engine.Snapshot, parts int, seed uint64) (map[byte
 func TestSampleHasNoBias(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	db, counts := sampleDB(t)
-	snap, err := db.Snapshot()
-	ok(t, err)
+	snap := snapshotOf(t, db)
 	defer snap.Close()
 	const parts = 150
 	samples := testutil.Effort(40, 200)
@@ -117,8 +115,7 @@ func TestSampleHasNoBias(t *testing.T) {
 func TestSampleOfEverything(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	db, counts := sampleDB(t)
-	snap, err := db.Snapshot()
-	ok(t, err)
+	snap := snapshotOf(t, db)
 	defer snap.Close()
 	got, _ := take(t, snap, 1e6, 1)
 	for kind, n := range counts {
@@ -133,8 +130,7 @@ func TestSampleOfEverything(t *testing.T) {
 func TestSampleReadsItsSnapshot(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	db, counts := sampleDB(t)
-	snap, err := db.Snapshot()
-	ok(t, err)
+	snap := snapshotOf(t, db)
 	defer snap.Close()
 	ok(t, db.DeleteRange([]byte("big"), engine.SKCondition{}))
 	for i := range 20 {
@@ -153,8 +149,7 @@ func TestSampleReadsItsSnapshot(t *testing.T) {
 func TestSampleErrors(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	db, _ := sampleDB(t)
-	snap, err := db.Snapshot()
-	ok(t, err)
+	snap := snapshotOf(t, db)
 	first := func(ctx context.Context, q engine.Sample) error {
 		for _, err := range snap.Sample(ctx, q) {
 			return err

@@ -47,8 +47,7 @@ func newScale(t *testing.T, o engine.Options) *scale {
 }
 
 func (s *scale) open() {
-	db, err := engine.Open(s.dir, &s.o)
-	ok(s.t, err)
+	db := openDir(s.t, s.dir, &s.o)
 	s.db = db
 }
 

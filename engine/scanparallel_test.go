@@ -56,8 +56,7 @@ func TestScanParallelFails(t *testing.T) {
 		wantIs(t, db.ScanParallel(ctx, s, 2, none), engine.ErrInvalid)
 	}
 	wantIs(t, db.ScanParallel(ctx, engine.Scan{}, -1, none), engine.ErrInvalid)
-	snap, err := db.Snapshot()
-	ok(t, err)
+	snap := snapshotOf(t, db)
 	ok(t, snap.Close())
 	wantIs(t, snap.ScanParallel(ctx, engine.Scan{}, 2, none), engine.ErrClosed)
 }

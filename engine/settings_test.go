@@ -65,8 +65,7 @@ func TestSettingsLast(t *testing.T) {
 	ok(t, db.Put(pk("a"), []byte(strings.Repeat("text ", 1000))))
 	mustClose(t, db)
 	for range 2 {
-		db, err = engine.Open(dir, nil)
-		ok(t, err)
+		db = openDir(t, dir, nil)
 		if got := chosenSettings(db); got != "compression=zstd" {
 			t.Errorf("opened without options: %s", got)
 		}

@@ -121,8 +121,7 @@ func TestShortScansAreParts(t *testing.T) {
 		case 7:
 			ok(t, db.Compact(ctx))
 		}
-		snap, err := db.Snapshot()
-		ok(t, err)
+		snap := snapshotOf(t, db)
 		checkShortScans(t, rng, snap, shortScans/8)
 		snap.Close()
 	}
@@ -144,8 +143,7 @@ func TestShortScansOfThePast(t *testing.T) {
 		}
 	}
 	ok(t, db.Compact(ctx))
-	now, err := db.Snapshot()
-	ok(t, err)
+	now := snapshotOf(t, db)
 	defer now.Close()
 	rng := testutil.Rand(t)
 	checkShortScans(t, rng, now, shortScans)
@@ -187,8 +185,7 @@ func TestShortScansBesideWriters(t *testing.T) {
 	defer writers.Wait()
 	defer close(stop)
 	for range testutil.Effort(12, 300) {
-		snap, err := db.Snapshot()
-		ok(t, err)
+		snap := snapshotOf(t, db)
 		checkShortScans(t, rng, snap, shortScans/10)
 		snap.Close()
 	}

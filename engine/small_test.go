@@ -115,8 +115,7 @@ func TestSmallDatabaseOfManyProcesses(t *testing.T) {
 		}
 		wantSmall(t, fmt.Sprintf("after run %d", run), sizes)
 	}
-	db, err := engine.Open(dir, nil)
-	ok(t, err)
+	db := openDir(t, dir, nil)
 	defer mustClose(t, db)
 	for run := range runs {
 		k, v := smallItem(run)

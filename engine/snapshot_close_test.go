@@ -70,8 +70,7 @@ func TestSnapshotsAreClosedBesideReaders(t *testing.T) {
 	}
 	write(0)
 	for n := range uint64(rounds) {
-		s, err := db.Snapshot()
-		ok(t, err)
+		s := snapshotOf(t, db)
 		var wg sync.WaitGroup
 		wg.Go(func() { wantOld(t, s, keys, n) })
 		wg.Go(func() {

@@ -70,8 +70,7 @@ func TestSoak(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	s := &soak{t: t, dir: t.TempDir()}
 	// The first file that a process opens makes it keep some descriptors.
-	db, err := engine.Open(filepath.Join(s.dir, "db"), nil)
-	ok(t, err)
+	db := openDir(t, filepath.Join(s.dir, "db"), nil)
 	mustClose(t, db)
 	s.baseHeap, s.baseFiles = liveHeap(), descriptors()
 	end := time.Now().Add(d)
@@ -104,8 +103,7 @@ func descriptors() int {
 func (s *soak) round(d time.Duration) {
 	o := soakOptions
 	o.Events = &engine.Events{ReadOnly: func(err error) { s.t.Errorf("read-only: %v", err) }}
-	db, err := engine.Open(filepath.Join(s.dir, "db"), &o)
-	ok(s.t, err)
+	db := openDir(s.t, filepath.Join(s.dir, "db"), &o)
 	s.db = db
 	var stop context.CancelFunc
 	s.ctx, stop = context.WithTimeout(ctx, d)

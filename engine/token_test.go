@@ -40,8 +40,7 @@ func FuzzCursor(f *testing.F) {
 	f.Add("AX1HGL\r1wAABzIdv7Sw")
 	f.Add("AX1HGL1wAABzIdv7Sw\n")
 	f.Add("")
-	db, err := engine.Open("fuzz", &engine.Options{InMemory: true})
-	ok(f, err)
+	db := openDir(f, "fuzz", &engine.Options{InMemory: true})
 	ok(f, db.Put(engine.Key{PK: []byte("p"), SK: []byte("s")}, nil))
 	f.Fuzz(func(t *testing.T, text string) {
 		defer testutil.Watch(text)()

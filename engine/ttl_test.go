@@ -136,8 +136,7 @@ func TestCompactReclaimsExpired(t *testing.T) {
 		ok(t, db.Put(pk(fmt.Sprint(i)), make([]byte, 100), engine.TTL(time.Minute)))
 	}
 	ok(t, db.Put(pk("stays"), nil, engine.TTL(time.Hour)))
-	snap, err := db.Snapshot()
-	ok(t, err)
+	snap := snapshotOf(t, db)
 	ok(t, db.Flush(ctx))
 	clock.pass(time.Minute)
 	ok(t, db.Compact(ctx))
