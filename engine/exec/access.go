@@ -238,12 +238,10 @@ type sink struct {
 	*access
 	yield func([]expr.Value) bool
 	left  int64 // rows that are still wanted; negative: no limit
-	// looked is how many items were looked at one by one.
-	looked int64
-	err    error
-	done   bool
-	item   store.Item
-	block  *store.Block // of item; nil: not needed yet
+	err   error
+	done  bool
+	item  store.Item
+	block *store.Block // of item; nil: not needed yet
 	// single makes the sink fetch each row at once; taken then reports whether the last
 	// item became a row.
 	single, taken bool
@@ -251,7 +249,7 @@ type sink struct {
 
 // take takes the items of a block. It returns false if no more are wanted.
 func (s *sink) take(b *store.Block) bool {
-	if s.shared && !s.worker.reads(b, s.looked) {
+	if s.shared && !s.worker.reads(b) {
 		return false
 	}
 	if err := s.meter.check(0); err != nil {
@@ -292,7 +290,6 @@ rows:
 				break rows
 			}
 		}
-		s.looked++
 		value := b.Value(i)
 		var key store.Key
 		var err error
@@ -351,7 +348,6 @@ func (s *sink) put(it store.Item) bool {
 // index is put for an entry of the index.
 func (s *sink) index(it *store.Item) bool {
 	a := s.counts
-	s.looked++
 	if a.Keys++; a.Keys%checkEvery == 0 || s.single {
 		if err := s.meter.check(0); err != nil {
 			s.fail(err)

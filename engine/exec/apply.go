@@ -135,7 +135,7 @@ func (a *applied) run(params []expr.Value) (expr.Value, error) {
 	if err := check(a.ctx); err != nil {
 		return expr.Value{}, err
 	}
-	if p := a.plan.Physical(); p != nil && a.opt.Clock == nil {
+	if p := a.plan.Physical(); p != nil && !a.opt.Timed {
 		if v, ok, err := a.runPhysical(p, params); ok || err != nil {
 			return v, err
 		}

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
@@ -24,8 +25,8 @@ import (
 //
 // The naive way: start the workers and give each a fixed part. Why it fails: most queries are
 // small, and starting goroutines costs more than they take; and parts are of different sizes. The
-// way taken: the caller's goroutine is the first worker and begins at once. Only when the items
-// that are expected to be left are worth it, or it has done as much, does it start the others; and
+// way taken: the caller's goroutine is the first worker and begins at once. Only when what is left
+// is expected to take long, or it has taken as long, does it start the others; and
 // all take the next stripe or stream when they are done with one. So the results are right
 // whichever of them are started, down to the caller alone.
 //
@@ -47,7 +48,9 @@ type division struct {
 	stripes *store.Share // of an interval
 	streams atomic.Int64 // the next one of an index
 
-	read     int // items, by the caller
+	began    time.Time // of the caller's reading
+	read     int       // items since then
+	look     int       // items until the others may help
 	started  bool
 	helpers  sync.WaitGroup
 	stop     context.CancelCauseFunc
@@ -122,7 +125,7 @@ func (d *division) newWorker(ctx context.Context, index int) (*worker, error) {
 // run does the work of all workers: of the caller's in this goroutine. It returns when all are
 // done.
 func (d *division) run(work func(*worker) error) error {
-	d.work, d.started, d.read, d.unbuilt, d.failed = work, false, 0, 0, nil
+	d.work, d.started, d.read, d.look, d.unbuilt, d.failed = work, false, 0, helpFrom, 0, nil
 	d.stripes = new(store.Share)
 	d.streams.Store(0)
 	d.broken.Store(false)
@@ -191,9 +194,8 @@ func (d *division) left() bool {
 // nextStream returns the position of the next stream to read.
 func (d *division) nextStream() int { return int(d.streams.Add(1)) - 1 }
 
-// reads takes note of a block that is going to be read, after so many rows were looked at one by
-// one. It returns false if no more are wanted.
-func (w *worker) reads(b *store.Block, looked int64) bool {
+// reads takes note of a block that is going to be read. It returns false if no more are wanted.
+func (w *worker) reads(b *store.Block) bool {
 	d := w.division
 	if d.leaf.Index == nil && !w.enter(int64(b.Stripe())) {
 		return false
@@ -204,8 +206,8 @@ func (w *worker) reads(b *store.Block, looked int64) bool {
 		if d.broken.Load() {
 			return false
 		}
-	default:
-		if d.unbuilt == 0 && d.pays(looked) && d.left() {
+	case d.unbuilt == 0:
+		if d.pays() && d.left() {
 			d.start()
 		}
 		d.read += b.Len()
@@ -213,18 +215,19 @@ func (w *worker) reads(b *store.Block, looked int64) bool {
 	return w.onBlock == nil || w.onBlock()
 }
 
-// lookWork is how many items of a block are tested together in the time in which one row is looked
-// at by itself and handed on.
-const lookWork = 8
-
-// pays reports whether the others should help from here on.
-func (d *division) pays(looked int64) bool {
-	if d.read < helpFrom {
+// pays reports whether the others should help from here on. It looks at the time when the number of
+// items has doubled.
+func (d *division) pays() bool {
+	if d.read == 0 {
+		d.began = d.opt.Clock()
+	}
+	if d.read < d.look {
 		return false
 	}
-	done := float64(d.read) + lookWork*float64(looked)
-	left := done * (d.leaf.Reads/float64(d.read) - 1)
-	return max(done, left) >= helpWorth
+	d.look = 2 * d.read
+	done := d.opt.Clock().Sub(d.began)
+	left := float64(done) * (d.leaf.Reads/float64(d.read) - 1)
+	return max(float64(done), left) >= float64(helpWorth)
 }
 
 // enter ends a part if another one begins. It returns false if no more rows are wanted.

@@ -2,8 +2,10 @@
 
 package exec
 
+import "time"
+
 // They are small, so that tests with few rows are divided, too.
 const (
 	helpFrom  = 16
-	helpWorth = 0
+	helpWorth = time.Duration(0)
 )

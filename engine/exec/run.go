@@ -25,8 +25,10 @@ type Options struct {
 	// Temp makes temporary files, see store.Spiller. If it is nil, an execution that
 	// would keep more than MemoryBytes ends with a *MemoryError.
 	Temp func() (store.TempFile, error)
-	// Clock, if not nil, measures the time of every step: for EXPLAIN ANALYZE.
+	// Clock is the time; nil is time.Now.
 	Clock func() time.Time
+	// Timed measures the time of every step: for EXPLAIN ANALYZE.
+	Timed bool
 	// Workers bounds the goroutines of one execution, and so does GOMAXPROCS; 0 is as many as
 	// that. 1 uses none beside the caller's. A small query starts none either.
 	Workers int
@@ -54,6 +56,9 @@ func Run(ctx context.Context, reader store.Reader, p *plan.Plan, o Options) (*Ro
 	}
 	if o.Workers == 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
 	}
 	p, err := resolve(ctx, reader, p, o)
 	if err != nil {
@@ -211,7 +216,7 @@ func (r *runner) counted(n plan.Node, op operator) operator {
 	if r.actuals != nil {
 		c.loop = 0 // the caller's worker counts it
 	}
-	if r.opt.Clock != nil {
+	if r.opt.Timed {
 		return &timed{counter: *c, clock: r.opt.Clock}
 	}
 	return c

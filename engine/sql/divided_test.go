@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/local"
@@ -51,6 +52,11 @@ func openDivided(t *testing.T) func(workers int, memory int64) *sql.Session {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
+	now := time.Now()
+	slow := func() time.Time { // all that is read takes long
+		now = now.Add(time.Second)
+		return now
+	}
 	var db *table.DB
 	open := func(workers int, memory int64) *sql.Session {
 		if db != nil {
@@ -58,7 +64,7 @@ func openDivided(t *testing.T) func(workers int, memory int64) *sql.Session {
 		}
 		var err error
 		db, err = local.Open(context.Background(), e, &table.Options{Workers: workers,
-			MemoryBytes: memory})
+			MemoryBytes: memory, Clock: slow})
 		if err != nil {
 			t.Fatal(err)
 		}

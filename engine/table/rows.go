@@ -287,12 +287,10 @@ func (r *Rows) runPlan(reader store.Reader) (err error) {
 		}
 	}
 	opt := exec.Options{MemoryBytes: r.prepared.db.opt.MemoryBytes,
-		Workers: r.prepared.db.opt.Workers, Temp: r.prepared.db.temp, Batch: r.prepared.db.batch}
+		Workers: r.prepared.db.opt.Workers, Temp: r.prepared.db.temp, Batch: r.prepared.db.batch,
+		Clock: r.prepared.db.opt.Clock, Timed: r.timed}
 	if _, ok := r.from.(*Tx); ok {
 		opt.Workers = 1 // a transaction belongs to one goroutine
-	}
-	if r.timed {
-		opt.Clock = r.prepared.db.opt.Clock
 	}
 	rows, err := exec.Run(r.ctx, reader, p, opt)
 	if err != nil {
