@@ -219,10 +219,9 @@ type keep struct {
 
 // keptRows are the rows of a plan.Keep.
 type keptRows struct {
-	runs  int
-	all   bool // they are in rows
-	rows  [][]expr.Value
-	arena arena
+	runs int
+	all  bool // they are in rows
+	rows rowTable
 }
 
 func (r *runner) keep(n *plan.Keep) (operator, error) {
@@ -247,8 +246,9 @@ func (k *keep) run(yield func([]expr.Value) bool) error {
 	if !k.rows.all {
 		return k.input.run(yield)
 	}
-	for _, row := range k.rows.rows {
-		if !yield(row) {
+	rows := &k.rows.rows
+	for i := range rows.count {
+		if !yield(rows.row(i)) {
 			break
 		}
 	}
@@ -261,14 +261,14 @@ func (k *keptRows) fill(input operator, s *shared) error {
 	err := input.run(func(row []expr.Value) bool {
 		used += rowBytes(row)
 		if fits = used <= most; fits {
-			k.rows = append(k.rows, k.arena.clone(row))
+			k.rows.add(row)
 		}
 		return fits
 	})
 	if k.all = err == nil && fits; k.all {
 		s.used += used
 	} else {
-		k.rows, k.arena = nil, arena{}
+		k.rows = rowTable{}
 	}
 	return err
 }

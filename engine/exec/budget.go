@@ -103,31 +103,50 @@ func (k *keeper) join(other *keeper) {
 	other.used, other.pending = 0, 0
 }
 
-// arena is memory of rows that are kept until all of them are let go of. The zero arena is ready.
-type arena struct {
-	values []expr.Value // of the last chunk
-	bytes  []byte
+// rowTable numbers copies of rows of one width, which are kept until all of them are let go of. The
+// zero rowTable is ready.
+type rowTable struct {
+	chunks [][]expr.Value // of chunkRows rows, but for the last one
+	bytes  []byte         // of texts
+	width  int
+	count  int
 }
 
-// Bounds of a chunk of an arena, in values.
 const (
-	minChunk = 16
-	maxChunk = 4096
+	chunkRowsBits = 8
+	chunkRows     = 1 << chunkRowsBits
+	minChunkRows  = 8
 )
 
-// clone returns a copy of a row in the arena.
-func (a *arena) clone(row []expr.Value) []expr.Value {
-	start, n := len(a.values), len(row)
-	if cap(a.values)-start < n {
-		a.values = make([]expr.Value, 0, max(n, minChunk, min(2*cap(a.values), maxChunk)))
-		start = 0
+// newRowTable returns one with room for so many rows, up to a chunk.
+func newRowTable(expected float64, width int) rowTable {
+	n := int(max(minChunkRows, min(expected, chunkRows)))
+	return rowTable{chunks: [][]expr.Value{make([]expr.Value, 0, n*width)}}
+}
+
+// add copies a row, whose number is the count before.
+func (t *rowTable) add(row []expr.Value) {
+	if t.count == len(t.chunks)*chunkRows {
+		n := minChunkRows
+		if t.count > 0 {
+			n = chunkRows
+		}
+		t.chunks = append(t.chunks, make([]expr.Value, 0, n*len(row)))
 	}
-	a.values = a.values[:start+n]
-	out := a.values[start : start+n : start+n]
+	t.width = len(row)
+	t.count++
+	last := &t.chunks[len(t.chunks)-1]
 	for i := range row {
-		out[i], a.bytes = row[i].CloneInto(a.bytes)
+		var v expr.Value
+		v, t.bytes = row[i].CloneInto(t.bytes)
+		*last = append(*last, v)
 	}
-	return out
+}
+
+// row returns the row of a number.
+func (t *rowTable) row(i int) []expr.Value {
+	at := i % chunkRows * t.width
+	return t.chunks[i/chunkRows][at : at+t.width : at+t.width]
 }
 
 // cloneOver makes dst, a row that was cloned, a copy of another one.

@@ -25,11 +25,11 @@ func TestHelpersPay(t *testing.T) {
 	}{
 		{"small", 2_500, 256, 5 * time.Microsecond, false},
 		{"nearly all of it", 2_500, 2_400, 300 * time.Microsecond, false},
-		{"small, with much work", 2_500, 256, 50 * time.Microsecond, true},
+		{"small, with much work", 2_500, 256, 60 * time.Microsecond, true},
 		{"large", 100_000, 256, 5 * time.Microsecond, true},
 		{"large, not begun", 100_000, 100, 5 * time.Microsecond, false},
 		{"said to be empty", 0, 4_000, 300 * time.Microsecond, false},
-		{"said to be empty, but large", 0, 8_000, 500 * time.Microsecond, true},
+		{"said to be empty, but large", 0, 8_000, 600 * time.Microsecond, true},
 	} {
 		now := time.Unix(0, 0)
 		r := &runner{opt: Options{Clock: func() time.Time { return now }}}

@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"slices"
+
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -160,23 +162,28 @@ type intPartners struct {
 }
 
 func (f *intPartners) narrow(b *store.Block, keep []bool, a *plan.Actual) []bool {
-	f.numbers = f.numbers[:0]
 	values, wanted, ok := f.read(b)
 	if !ok {
+		f.numbers = f.numbers[:0]
 		return keep
 	}
-	for i, v := range values {
-		n := -1
-		if keep != nil && !keep[i] {
-			wanted[i] = false
-		} else if wanted[i] {
-			n = f.table.findInt(v)
-		}
-		if f.numbers = append(f.numbers, n); n < 0 && (keep == nil || keep[i]) {
-			wanted[i] = false
-			a.Rows++
+	f.numbers = slices.Grow(f.numbers[:0], len(values))[:len(values)]
+	rows := len(values)
+	if keep != nil {
+		rows = 0
+		for i, yes := range keep {
+			if wanted[i] = wanted[i] && yes; yes {
+				rows++
+			}
 		}
 	}
+	f.table.findInts(f.numbers, values, wanted)
+	for i, yes := range wanted {
+		if wanted[i] = yes && f.numbers[i] >= 0; wanted[i] {
+			rows--
+		}
+	}
+	a.Rows += int64(rows)
 	return wanted
 }
 

@@ -157,10 +157,9 @@ type hashedGroups struct {
 	rows  *spool
 	kept  keeper
 	table *keyTable
-	keys  [][]expr.Value // as they are, where the table has canonical ones
-	arena arena          // of keys
-	seqs  []int64        // of the groups' first rows
-	rest  *partitions    // rows of groups that there was no room for; nil: none
+	keys  rowTable    // as they are, where the table has canonical ones
+	seqs  []int64     // of the groups' first rows
+	rest  *partitions // rows of groups that there was no room for; nil: none
 }
 
 // hash keeps all groups that there is room for, and then those of the rest of the rows, in the
@@ -178,8 +177,9 @@ func (g *group) hash(s *spool, in numbered, yield func(seq int64, row []expr.Val
 func (g *group) hashed(s *spool) *hashedGroups {
 	n := g.node.Expected.Rows
 	h := &hashedGroups{aggregation: g.aggregation(), maker: g.keys, rows: s,
-		kept: g.keeper(s.operator), table: newKeyTableFor(len(g.keys.terms), n)}
-	h.accs = make([]accumulator, 0, int(max(0, min(n, mostExpected)))*len(g.aggs))
+		kept: g.keeper(s.operator), table: newKeyTableFor(len(g.keys.terms), n),
+		keys: newRowTable(n, len(g.keys.terms)), seqs: make([]int64, 0, roomFor(n))}
+	h.accs = make([]accumulator, 0, roomFor(n)*len(g.aggs))
 	return h
 }
 
@@ -202,12 +202,12 @@ func (g *group) finish(h *hashedGroups, order []int,
 	rest, s := h.rest, h.rows
 	groups := func(yield func(seq int64, row []expr.Value) bool) (more bool, err error) {
 		more = true
-		for i := 0; i < len(h.keys) && more && err == nil; i++ {
+		for i := 0; i < h.keys.count && more && err == nil; i++ {
 			at := i
 			if order != nil {
 				at = order[i]
 			}
-			more, err = g.emit(h.keys[at], h.of(at), func(row []expr.Value) bool {
+			more, err = g.emit(h.keys.row(at), h.of(at), func(row []expr.Value) bool {
 				return yield(h.seqs[at], row)
 			})
 		}
@@ -239,7 +239,7 @@ func (g *group) finish(h *hashedGroups, order []int,
 func (h *hashedGroups) release() {
 	h.kept.release()
 	h.aggregation.release()
-	h.table, h.keys, h.accs, h.rest, h.arena = nil, nil, nil, nil, arena{}
+	h.table, h.keys, h.accs, h.rest = nil, rowTable{}, nil, nil
 }
 
 // add takes in a row.
@@ -257,7 +257,8 @@ func (h *hashedGroups) add(seq int64, row []expr.Value) error {
 			if key, err = h.maker.values(row, h.params); err != nil {
 				return err
 			}
-			h.keys[i], h.seqs[i] = clone(key), seq
+			h.seqs[i] = seq
+			cloneOver(h.keys.row(i), key)
 		}
 		return h.aggregation.add(i, row)
 	}
@@ -268,7 +269,8 @@ func (h *hashedGroups) add(seq int64, row []expr.Value) error {
 	if key, err = h.maker.values(row, h.params); err != nil {
 		return err
 	}
-	h.keys, h.seqs = append(h.keys, h.arena.clone(key)), append(h.seqs, seq)
+	h.keys.add(key)
+	h.seqs = append(h.seqs, seq)
 	h.begin(i)
 	spill, err := h.kept.grow(h.table.bytes() + rowBytes(key) + int64(len(h.aggs))*accBytes)
 	if err != nil {

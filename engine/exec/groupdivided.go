@@ -85,7 +85,7 @@ func (g *group) hashDivided(yield func([]expr.Value) bool) error {
 	if err := h.joinAll(passes[1:]); err != nil {
 		return err
 	}
-	order := make([]int, len(h.keys))
+	order := make([]int, h.keys.count)
 	for i := range order {
 		order[i] = i
 	}
@@ -120,19 +120,21 @@ func (h *hashedGroups) joinAll(others []*hashedGroups) error {
 
 // join takes over the groups of another pass.
 func (h *hashedGroups) join(other *hashedGroups) error {
-	for j := range other.keys {
+	for j := range other.keys.count {
 		i, added := h.table.add(other.table.key(j))
 		if added {
-			h.keys, h.seqs = append(h.keys, other.keys[j]), append(h.seqs, other.seqs[j])
+			h.keys.add(other.keys.row(j))
+			h.seqs = append(h.seqs, other.seqs[j])
 			h.begin(i)
 		} else if other.seqs[j] < h.seqs[i] {
-			h.keys[i], h.seqs[i] = other.keys[j], other.seqs[j]
+			h.seqs[i] = other.seqs[j]
+			copy(h.keys.row(i), other.keys.row(j))
 		}
 		if err := mergeAll(h.aggs, h.of(i), other.of(j)); err != nil {
 			return err
 		}
 	}
 	h.kept.join(&other.kept)
-	other.keys, other.table, other.accs = nil, nil, nil
+	other.keys, other.table, other.accs = rowTable{}, nil, nil
 	return nil
 }

@@ -38,6 +38,9 @@ func (r *runner) hashJoin(n *plan.JoinNode, j joiner) (operator, error) {
 		j.swapped, j.left, j.right = true, j.right, j.left
 		left, right = right, left
 	}
+	if a := accessOf(j.left); a != nil {
+		a.decoder.row = j.leftPart() // a left row need not be copied
+	}
 	return &hashJoin{joiner: j, node: n, leftKeys: left, rightKeys: right}, nil
 }
 
@@ -46,17 +49,16 @@ type hashed struct {
 	count int64 // what hashJoin has counted of it
 	null  bool
 	table *keyTable
-	rows  []partner
-	ends  []chain // of the rows of each key
-	arena arena
+	rows  rowTable
+	of    []partner // of each row, from 1 on
+	ends  []chain   // of the rows of each key
 	kept  keeper
 	spool *spool
 	rest  *partitions // not nil: nothing is in memory, and everything here
 }
 
-// partner is a row of the right side.
+// partner is what is known of a row of the right side.
 type partner struct {
-	row  []expr.Value
 	seq  int64
 	next int32 // the next one of its key; 0: none
 	met  bool  // of a full join: it has had a partner
@@ -162,10 +164,10 @@ func (h *hashJoin) joinWith(build func() (*hashed, error), left numbered,
 	if h.kind != plan.Full {
 		return nil
 	}
-	for i := 1; i < len(built.rows) && more; i++ {
-		if p := &built.rows[i]; !p.met {
+	for i := 1; i < len(built.of) && more; i++ {
+		if p := &built.of[i]; !p.met {
 			at = loneSeq + p.seq
-			more = h.lone(p.row, pair)
+			more = h.lone(built.rows.row(i-1), pair)
 		}
 	}
 	return nil
@@ -291,13 +293,14 @@ func (h *hashJoin) begin(row []expr.Value) (key []expr.Value, m matched, err err
 
 // hashed returns a right side without rows.
 func (h *hashJoin) hashed(s *spool) *hashed {
-	n := h.node.Right.Estimate().Rows
+	side := h.node.Right
 	if h.swapped {
-		n = h.node.Left.Estimate().Rows
+		side = h.node.Left
 	}
+	n := side.Estimate().Rows
 	return &hashed{table: newKeyTableFor(len(h.rightKeys.terms), n), spool: s,
-		kept: s.keeper(s.operator),
-		rows: make([]partner, 1, 1+int(max(0, min(n, mostExpected))))} // 0 is no partner
+		kept: s.keeper(s.operator), rows: newRowTable(n, len(side.Layout())),
+		of: make([]partner, 1, 1+roomFor(n)), ends: make([]chain, 0, roomFor(n))}
 }
 
 // build reads the right side.
@@ -377,12 +380,13 @@ func (h *hashJoin) keep(right *hashed, seq int64, row []expr.Value) error {
 
 // add adds a row to those of a key.
 func (right *hashed) add(ends *chain, seq int64, row []expr.Value) {
-	n := int32(len(right.rows))
-	right.rows = append(right.rows, partner{row: right.arena.clone(row), seq: seq})
+	n := int32(len(right.of))
+	right.rows.add(row)
+	right.of = append(right.of, partner{seq: seq})
 	if ends.first == 0 {
 		ends.first = n
 	} else {
-		right.rows[ends.last].next = n
+		right.of[ends.last].next = n
 	}
 	ends.last = n
 }
@@ -390,16 +394,17 @@ func (right *hashed) add(ends *chain, seq int64, row []expr.Value) {
 // divide moves the rows in memory to partitions.
 func (h *hashJoin) divide(right *hashed) error {
 	right.rest = newPartitions(right.spool)
-	for _, p := range right.rows[1:] {
-		key, _, err := h.rightKeys.canonical(p.row, h.params)
+	for i := range right.rows.count {
+		row := right.rows.row(i)
+		key, _, err := h.rightKeys.canonical(row, h.params)
 		if err == nil {
-			err = right.rest.add(key, p.seq, p.row)
+			err = right.rest.add(key, right.of[i+1].seq, row)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	right.rows, right.ends, right.table, right.arena = nil, nil, nil, arena{}
+	right.rows, right.of, right.ends, right.table = rowTable{}, nil, nil, nil
 	right.kept.release()
 	return nil
 }
@@ -425,12 +430,12 @@ func (h *hashJoin) probe(right *hashed, row []expr.Value, yield func([]expr.Valu
 		return false, err
 	}
 	if i >= 0 {
-		for at := right.ends[i].first; at != 0 && !m.done; at = right.rows[at].next {
-			if err := h.try(&m, right.rows[at].row, yield); err != nil {
+		for at := right.ends[i].first; at != 0 && !m.done; at = right.of[at].next {
+			if err := h.try(&m, right.rows.row(int(at)-1), yield); err != nil {
 				return false, err
 			}
 			if h.kind == plan.Full && m.last {
-				right.rows[at].met = true
+				right.of[at].met = true
 			}
 		}
 	}

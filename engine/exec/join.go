@@ -60,12 +60,18 @@ type matched struct {
 	done bool // no further partner matters
 }
 
+// leftPart returns the place of the left row in the pair.
+func (j *joiner) leftPart() []expr.Value {
+	if j.swapped {
+		return j.pair[j.leftWidth:]
+	}
+	return j.pair[:j.leftWidth:j.leftWidth]
+}
+
 // setLeft begins a left row.
 func (j *joiner) setLeft(row []expr.Value) matched {
-	if j.swapped {
-		copy(j.pair[j.leftWidth:], row)
-	} else {
-		copy(j.pair, row)
+	if part := j.leftPart(); len(part) > 0 && &part[0] != &row[0] {
+		copy(part, row)
 	}
 	return matched{more: true}
 }

@@ -16,7 +16,9 @@ type keyTable struct {
 	// slots is a table with linear probing. Its length is a power of two and at least 4/3 of the
 	// number of keys.
 	slots []keySlot
-	keys  []expr.Value
+	ints  []int64      // the keys, if each is one integer
+	mixed bool         // they are not:
+	keys  []expr.Value // then the keys
 	count int
 	text  []byte // of keys
 }
@@ -31,15 +33,19 @@ type keySlot struct {
 const minSlots = 16
 
 func newKeyTable(width int) *keyTable {
-	return &keyTable{width: width, seed: expr.NewHashSeed()}
+	return &keyTable{width: width, mixed: width != 1, seed: expr.NewHashSeed()}
 }
 
 // newKeyTableFor is newKeyTable with room for the keys that are expected, up to a limit. Why: to
 // grow from nothing takes twice the memory, and a fifth of the time of some thousand keys.
 func newKeyTableFor(width int, expected float64) *keyTable {
 	t := newKeyTable(width)
-	n := int(max(0, min(expected, mostExpected)))
-	t.keys = make([]expr.Value, 0, n*width)
+	n := roomFor(expected)
+	if t.mixed {
+		t.keys = make([]expr.Value, 0, n*width)
+	} else {
+		t.ints = make([]int64, 0, n)
+	}
 	for 4*n >= 3*len(t.slots) {
 		t.grow()
 	}
@@ -49,8 +55,13 @@ func newKeyTableFor(width int, expected float64) *keyTable {
 // mostExpected bounds for how many rows there is room before there are any.
 const mostExpected = 4096
 
+// roomFor returns for how many rows there is room if so many are expected: for some more.
+func roomFor(expected float64) int {
+	return int(max(0, min(expected+expected/8+1, mostExpected)))
+}
+
 // slot returns the place of a key: the one that has it, or the free one where it would be.
-// Requires: there are slots.
+// Requires: there are slots, and the table is mixed.
 func (t *keyTable) slot(h uint32, key []expr.Value) *keySlot {
 	for i, mask := int(h), len(t.slots)-1; ; i++ {
 		s := &t.slots[i&mask]
@@ -61,47 +72,62 @@ func (t *keyTable) slot(h uint32, key []expr.Value) *keySlot {
 }
 
 // key returns the key of a number.
-func (t *keyTable) key(i int) []expr.Value { return t.keys[i*t.width:][:t.width] }
+func (t *keyTable) key(i int) []expr.Value {
+	if !t.mixed {
+		return []expr.Value{expr.Int(t.ints[i])}
+	}
+	return t.keys[i*t.width:][:t.width]
+}
+
+// mix keeps keys that are not integers from now on.
+func (t *keyTable) mix() {
+	if t.mixed {
+		return
+	}
+	t.mixed = true
+	t.keys = make([]expr.Value, len(t.ints), max(cap(t.ints), 1))
+	for i, n := range t.ints {
+		t.keys[i].SetInt(n)
+	}
+	t.ints = nil
+}
 
 // find returns the number of a canonical key, -1 if it was not added.
 func (t *keyTable) find(key []expr.Value) int {
 	if t.count == 0 {
 		return -1
 	}
-	if n, ok := t.intOf(key); ok {
-		return t.findInt(n)
+	if t.mixed {
+		return int(t.slot(uint32(t.seed.Hash(key)), key).key) - 1
 	}
-	return int(t.slot(uint32(t.seed.Hash(key)), key).key) - 1
-}
-
-// intOf returns a key that is one integer; ok is false for others.
-func (t *keyTable) intOf(key []expr.Value) (n int64, ok bool) {
-	if t.width != 1 {
-		return 0, false
-	}
-	return key[0].Integer()
-}
-
-// findInt is find of a key that is one integer. Requires: width is 1.
-func (t *keyTable) findInt(n int64) int {
-	if t.count == 0 {
+	n, ok := key[0].Integer()
+	if !ok {
 		return -1
 	}
 	return int(t.slotOfInt(uint32(t.seed.HashInt(n)), n).key) - 1
 }
 
-// slotOfInt is slot of a key that is one integer.
+// findInts sets those of the numbers that are wanted to the numbers of keys of one integer, -1 if
+// they were not added.
+func (t *keyTable) findInts(numbers []int, keys []int64, wanted []bool) {
+	for i, n := range keys {
+		switch {
+		case !wanted[i]:
+		case t.mixed || t.count == 0:
+			numbers[i] = t.find([]expr.Value{expr.Int(n)})
+		default:
+			numbers[i] = int(t.slotOfInt(uint32(t.seed.HashInt(n)), n).key) - 1
+		}
+	}
+}
+
+// slotOfInt is slot of a table that is not mixed.
 func (t *keyTable) slotOfInt(h uint32, n int64) *keySlot {
-	slots, keys := t.slots, t.keys
+	slots, keys := t.slots, t.ints
 	for i, mask := int(h), len(slots)-1; ; i++ {
 		s := &slots[i&mask]
-		if s.key == 0 {
+		if s.key == 0 || s.hash == h && keys[s.key-1] == n {
 			return s
-		}
-		if s.hash == h {
-			if m, ok := keys[s.key-1].Integer(); ok && m == n {
-				return s
-			}
 		}
 	}
 }
@@ -111,25 +137,34 @@ func (t *keyTable) add(key []expr.Value) (i int, added bool) {
 	if 4*t.count >= 3*len(t.slots) {
 		t.grow()
 	}
-	var h uint32
-	var s *keySlot
-	if n, ok := t.intOf(key); ok {
-		h = uint32(t.seed.HashInt(n))
-		s = t.slotOfInt(h, n)
-	} else {
-		h = uint32(t.seed.Hash(key))
-		s = t.slot(h, key)
+	if !t.mixed {
+		if n, ok := key[0].Integer(); ok {
+			h := uint32(t.seed.HashInt(n))
+			if i, added = t.put(t.slotOfInt(h, n), h); added {
+				t.ints = append(t.ints, n)
+			}
+			return i, added
+		}
+		t.mix()
 	}
-	if s.key != 0 {
-		return int(s.key) - 1, false
+	h := uint32(t.seed.Hash(key))
+	if i, added = t.put(t.slot(h, key), h); !added {
+		return i, false
 	}
-	t.count++
-	*s = keySlot{h, int32(t.count)}
 	for _, v := range key {
 		v, t.text = v.CloneInto(t.text)
 		t.keys = append(t.keys, v)
 	}
-	return t.count - 1, true
+	return i, true
+}
+
+// put numbers the key of a place that is free.
+func (t *keyTable) put(s *keySlot, h uint32) (i int, added bool) {
+	if s.key == 0 {
+		t.count++
+		*s, added = keySlot{h, int32(t.count)}, true
+	}
+	return int(s.key) - 1, added
 }
 
 // grow doubles the table.
@@ -150,6 +185,9 @@ func (t *keyTable) grow() {
 
 // bytes estimates the memory of the last key that was added.
 func (t *keyTable) bytes() int64 {
+	if !t.mixed {
+		return 32
+	}
 	return 32 + rowBytes(t.keys[len(t.keys)-t.width:])
 }
 

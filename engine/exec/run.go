@@ -341,7 +341,7 @@ func (r *runner) list(op operator, most int) (expr.Value, error) {
 		if _, added := seen.add([]expr.Value{row[0].Canonical()}); added {
 			failed = r.budget.take("list of a subquery", seen.bytes())
 		}
-		if most > 0 && len(seen.keys) > most {
+		if most > 0 && seen.count > most {
 			failed = errManyValues
 		}
 		return failed == nil
@@ -349,6 +349,7 @@ func (r *runner) list(op operator, most int) (expr.Value, error) {
 	if err == nil {
 		err = failed
 	}
+	seen.mix()
 	return expr.List(seen.keys), err
 }
 

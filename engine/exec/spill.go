@@ -221,8 +221,7 @@ func (r *tapeReader) next() (ok bool, err error) {
 type rowList struct {
 	spool *spool
 	kept  keeper
-	rows  [][]expr.Value
-	arena arena       // of rows
+	rows  rowTable
 	rest  *tapeReader // nil: none
 }
 
@@ -234,15 +233,14 @@ func (r *runner) rowList(operator string, actual *plan.Actual) *rowList {
 func (l *rowList) reset() {
 	l.kept.release()
 	l.spool.close()
-	clear(l.rows)
-	l.rows, l.rest, l.arena = l.rows[:0], nil, arena{}
+	l.rows, l.rest = rowTable{}, nil
 }
 
 func (l *rowList) add(row []expr.Value) error {
 	if l.rest != nil {
 		return l.rest.add(0, row)
 	}
-	l.rows = append(l.rows, l.arena.clone(row))
+	l.rows.add(row)
 	spill, err := l.kept.grow(rowBytes(row))
 	if spill {
 		l.rest = &tapeReader{tape: &tape{spool: l.spool}}
@@ -253,15 +251,15 @@ func (l *rowList) add(row []expr.Value) error {
 // len returns how many rows there are.
 func (l *rowList) len() int {
 	if l.rest == nil {
-		return len(l.rows)
+		return l.rows.count
 	}
-	return len(l.rows) + int(l.rest.rows)
+	return l.rows.count + int(l.rest.rows)
 }
 
 // each yields the rows in the order they came.
 func (l *rowList) each(yield func(row []expr.Value) bool) error {
-	for _, row := range l.rows {
-		if !yield(row) {
+	for i := range l.rows.count {
+		if !yield(l.rows.row(i)) {
 			return nil
 		}
 	}
