@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -136,10 +137,14 @@ func (t *rowTable) add(row []expr.Value) {
 	t.width = len(row)
 	t.count++
 	last := &t.chunks[len(t.chunks)-1]
-	for i := range row {
-		var v expr.Value
-		v, t.bytes = row[i].CloneInto(t.bytes)
-		*last = append(*last, v)
+	at := len(*last)
+	*last = slices.Grow(*last, len(row))[:at+len(row)]
+	for i, dst := 0, (*last)[at:]; i < len(dst); i++ {
+		if n, ok := row[i].Integer(); ok {
+			dst[i].SetInt(n)
+		} else {
+			dst[i], t.bytes = row[i].CloneInto(t.bytes)
+		}
 	}
 }
 

@@ -312,6 +312,9 @@ func (h *hashJoin) build(s *spool, in numbered) (*hashed, error) {
 		return failed == nil && !(h.node.NullAware && h.null)
 	})
 	right.count, right.null = h.count, h.null
+	if right.rest == nil {
+		right.table.complete()
+	}
 	return right, first(failed, err)
 }
 

@@ -71,7 +71,7 @@ func (j *joiner) leftPart() []expr.Value {
 // setLeft begins a left row.
 func (j *joiner) setLeft(row []expr.Value) matched {
 	if part := j.leftPart(); len(part) > 0 && &part[0] != &row[0] {
-		copy(part, row)
+		expr.Copy(part, row)
 	}
 	return matched{more: true}
 }
@@ -84,9 +84,9 @@ func (j *joiner) try(m *matched, right []expr.Value, yield func([]expr.Value) bo
 		}
 	}
 	if j.swapped {
-		copy(j.pair[:j.leftWidth], right)
+		expr.Copy(j.pair[:j.leftWidth], right)
 	} else {
-		copy(j.pair[j.leftWidth:], right)
+		expr.Copy(j.pair[j.leftWidth:], right)
 	}
 	ok, err := j.on.holds(j.pair)
 	if m.last = ok && err == nil; !m.last {

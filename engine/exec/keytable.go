@@ -2,6 +2,7 @@ package exec
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/keycodec"
@@ -21,6 +22,9 @@ type keyTable struct {
 	keys  []expr.Value // then the keys
 	count int
 	text  []byte // of keys
+	// near, if not nil, has at a key less low one more than its number, 0 for none.
+	near []int32
+	low  int64
 }
 
 // keySlot is a place of a keyTable.
@@ -107,12 +111,37 @@ func (t *keyTable) find(key []expr.Value) int {
 	return int(t.slotOfInt(uint32(t.seed.HashInt(n)), n).key) - 1
 }
 
+// complete says that no key is added any more. Integers near each other are then found by their
+// place.
+func (t *keyTable) complete() {
+	if len(t.ints) == 0 {
+		return
+	}
+	t.low = slices.Min(t.ints)
+	n := uint64(slices.Max(t.ints)) - uint64(t.low)
+	if n >= uint64(nearSlots*len(t.ints)) {
+		return
+	}
+	t.near = make([]int32, n+1)
+	for i, key := range t.ints {
+		t.near[key-t.low] = int32(i + 1)
+	}
+}
+
+// nearSlots is how many places there are at most for each key, of half of the size of a keySlot.
+const nearSlots = 4
+
 // findInts sets those of the numbers that are wanted to the numbers of keys of one integer, -1 if
 // they were not added.
 func (t *keyTable) findInts(numbers []int, keys []int64, wanted []bool) {
 	for i, n := range keys {
 		switch {
 		case !wanted[i]:
+		case t.near != nil:
+			numbers[i] = -1
+			if at := uint64(n) - uint64(t.low); at < uint64(len(t.near)) {
+				numbers[i] = int(t.near[at]) - 1
+			}
 		case t.mixed || t.count == 0:
 			numbers[i] = t.find([]expr.Value{expr.Int(n)})
 		default:

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"math"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -42,6 +43,51 @@ func TestKeyTableOfIntegers(t *testing.T) {
 	for _, v := range []expr.Value{expr.Int(1), expr.Float(0.5), expr.String("other")} {
 		if key[0] = v; table.find(key) >= 0 {
 			t.Errorf("%v, which was not added, has number %d", v, table.find(key))
+		}
+	}
+}
+
+// TestKeyTableComplete finds integers that are near each other, at both ends of their range and far
+// from each other, and in a table that has other keys.
+func TestKeyTableComplete(t *testing.T) {
+	const least, most = math.MinInt64, math.MaxInt64
+	for name, keys := range map[string][]expr.Value{
+		"none":    nil,
+		"near":    {expr.Int(7), expr.Int(3), expr.Int(9), expr.Int(4)},
+		"lowest":  {expr.Int(least + 2), expr.Int(least)},
+		"highest": {expr.Int(most), expr.Int(most - 3)},
+		"far":     {expr.Int(least), expr.Int(most), expr.Int(0)},
+		"mixed":   {expr.Int(4), expr.String("a"), expr.Int(5)},
+	} {
+		table := newKeyTable(1)
+		want := map[int64]int{}
+		for i, k := range keys {
+			table.add([]expr.Value{k})
+			if n, ok := k.Integer(); ok {
+				want[n] = i
+			}
+		}
+		table.complete()
+		if near := name != "none" && name != "far" && name != "mixed"; near != (table.near != nil) {
+			t.Errorf("%s: found by places: %v", name, !near)
+		}
+		all := []int64{least, least + 1, least + 2, 0, 2, 3, 4, 5, 7, 8, 9, 10, most - 3, most}
+		numbers, wanted := make([]int, len(all)), make([]bool, len(all))
+		for i := range all {
+			numbers[i], wanted[i] = -2, all[i] != 5
+		}
+		table.findInts(numbers, all, wanted)
+		for i, n := range all {
+			at, ok := want[n]
+			switch {
+			case !wanted[i]:
+				at = -2
+			case !ok:
+				at = -1
+			}
+			if numbers[i] != at {
+				t.Errorf("%s: %d has number %d, want %d", name, n, numbers[i], at)
+			}
 		}
 	}
 }

@@ -95,13 +95,29 @@ func Bool(v bool) Value {
 // Int returns the value of a signed integer.
 func Int(v int64) Value { return Value{kind: KindInt, n: uint64(v)} }
 
-// SetInt makes v the value of an integer. Where v is one already it is faster than to assign
-// Int(n).
+// SetInt makes v the value of an integer. Where v is one already, or NULL, it is faster than to
+// assign Int(n).
 func (v *Value) SetInt(n int64) {
+	if v.kind == KindNull {
+		v.kind = KindInt // NULL has nothing else
+	}
 	if v.kind == KindInt {
 		v.n = uint64(n)
 	} else {
 		*v = Int(n)
+	}
+}
+
+// Copy copies the values of a row over those of another one of its length. Of integers it is faster
+// than copy.
+func Copy(dst, row []Value) {
+	dst = dst[:len(row)]
+	for i := range row {
+		if v := &row[i]; v.kind == KindInt {
+			dst[i].SetInt(int64(v.n))
+		} else {
+			dst[i] = *v
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,11 +53,8 @@ func openDivided(t *testing.T) func(workers int, memory int64) *sql.Session {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	now := time.Now()
-	slow := func() time.Time { // all that is read takes long
-		now = now.Add(time.Second)
-		return now
-	}
+	var seconds atomic.Int64
+	slow := func() time.Time { return time.Unix(seconds.Add(1), 0) } // all takes long
 	var db *table.DB
 	open := func(workers int, memory int64) *sql.Session {
 		if db != nil {
