@@ -197,42 +197,6 @@ func (a *access) run(yield func([]expr.Value) bool) error {
 	return first(a.read(s), s.finish(), s.err)
 }
 
-// count returns how many rows there are, without looking at them; ok is false if that takes
-// reading them.
-func (a *access) count() (n int64, ok bool, err error) {
-	c, ok := a.reader.(store.Counter)
-	if !ok || a.filter.some || a.residual.some || a.fetch != nil || a.node.Limit >= 0 ||
-		a.node.Skip != nil {
-		return 0, false, nil
-	}
-	for i := range a.node.Streams {
-		st := &a.node.Streams[i]
-		var room [1]store.Range
-		ranges := room[:0]
-		switch {
-		case isPoint(st):
-			ranges = append(ranges, store.Point(store.Key{PK: st.PK}))
-		case st.PK != nil:
-			ranges = append(ranges, a.partition(st))
-		default:
-			for _, rg := range st.Ranges {
-				ranges = append(ranges, a.interval(rg))
-			}
-		}
-		for _, r := range ranges {
-			a.countSeeks(r)
-			r.Reverse = false
-			part, err := c.Count(a.ctx, r)
-			if n += part; err != nil {
-				return n, true, err
-			}
-		}
-	}
-	actual := a.counts
-	actual.Loops, actual.Rows, actual.Keys = actual.Loops+1, actual.Rows+n, actual.Keys+n
-	return n, true, nil
-}
-
 // sink takes the items of an access, one after the other, and hands on rows.
 type sink struct {
 	*access

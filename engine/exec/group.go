@@ -3,6 +3,7 @@ package exec
 import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/store"
 )
 
 // group makes a row of each group: its keys, then its aggregates.
@@ -18,6 +19,9 @@ type group struct {
 }
 
 func (r *runner) group(n *plan.Group) (operator, error) {
+	if store, ok := r.reader.(store.Counter); ok && n.Counts() {
+		return r.countRows(n, store), nil
+	}
 	d, err := r.divide(n.Input, r.divisions.Below(n))
 	if err != nil {
 		return nil, err
@@ -98,9 +102,6 @@ func (g *group) emit(key []expr.Value, accs []accumulator, yield func([]expr.Val
 
 // total aggregates everything as one group.
 func (g *group) total() ([]accumulator, error) {
-	if accs, ok, err := g.counted(); ok || err != nil {
-		return accs, err
-	}
 	if g.division != nil {
 		return g.totalDivided()
 	}
@@ -121,33 +122,52 @@ func (g *group) total() ([]accumulator, error) {
 	return all.accs, err
 }
 
-// counted is total if only the number of rows of a table is asked for; ok is false otherwise.
-func (g *group) counted() (accs []accumulator, ok bool, err error) {
-	for i := range g.aggs {
-		if !g.aggs[i].all {
-			return nil, false, nil
+// countRows is a group that is the number of rows of an access, which the store knows: the access
+// is not compiled.
+type countRows struct {
+	*runner
+	access *plan.Access
+	store  store.Counter
+	out    []expr.Value
+}
+
+func (r *runner) countRows(n *plan.Group, s store.Counter) *countRows {
+	return &countRows{r, n.Input.(*plan.Access), s, make([]expr.Value, len(n.Aggregates))}
+}
+
+func (c *countRows) run(yield func([]expr.Value) bool) error {
+	a := access{runner: c.runner, node: c.access, counts: c.actual(c.access)}
+	n := int64(0)
+	for i := range c.access.Streams {
+		st := &c.access.Streams[i]
+		var room [1]store.Range
+		ranges := room[:0]
+		switch {
+		case isPoint(st):
+			ranges = append(ranges, store.Point(store.Key{PK: st.PK}))
+		case st.PK != nil:
+			ranges = append(ranges, a.partition(st))
+		default:
+			for _, rg := range st.Ranges {
+				ranges = append(ranges, a.interval(rg))
+			}
+		}
+		for _, r := range ranges {
+			a.countSeeks(r)
+			r.Reverse = false
+			part, err := c.store.Count(c.ctx, r)
+			if n += part; err != nil {
+				return err
+			}
 		}
 	}
-	op := g.input
-	switch c := op.(type) {
-	case *counter:
-		op = c.op
-	case *timed:
-		op = c.op
+	a.counts.Loops, a.counts.Rows, a.counts.Keys = a.counts.Loops+1, a.counts.Rows+n,
+		a.counts.Keys+n
+	for i := range c.out {
+		c.out[i].SetInt(n)
 	}
-	input, ok := op.(*access)
-	if !ok {
-		return nil, false, nil
-	}
-	n, ok, err := input.count()
-	if !ok || err != nil {
-		return nil, ok, err
-	}
-	accs = make([]accumulator, len(g.aggs))
-	for i := range accs {
-		accs[i].count = n
-	}
-	return accs, true, nil
+	yield(c.out)
+	return nil
 }
 
 // hashedGroups are those of one pass over an input.
