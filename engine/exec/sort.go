@@ -91,7 +91,7 @@ func (o *order) head(kind expr.Kind, key []expr.Value) uint64 {
 	h := uint64(1) // of other kinds: all equal
 	switch kind {
 	case expr.KindInt:
-		i, _ := v.AsInt()
+		i, _ := v.Integer()
 		h = uint64(i) ^ 1<<63
 	case expr.KindTime:
 		seconds, _, _ := v.AsUnixTime()

@@ -41,6 +41,18 @@ func (p *keyPrefix) init(b []byte) {
 	p.known = len(p.pk)
 }
 
+// plainKey reports whether what is left of an ordered key has no zeros before its end, and no sort
+// key: most are numbers.
+func plainKey(rest []byte) bool {
+	n := len(rest) - 2
+	for i, c := range rest {
+		if c == 0 {
+			return i == n && i > 0 && rest[n+1] == 0
+		}
+	}
+	return false
+}
+
 // decode is keycodec.DecodeOrdered of a key that begins with the prefix.
 //
 // Ownership: the SK is a view into b; the PK is valid until the next call, and not to be changed.
@@ -48,11 +60,14 @@ func (p *keyPrefix) decode(b, scratch []byte) (k Key, scratch2 []byte, err error
 	if p.known == 0 {
 		return keycodec.DecodeOrdered(b, scratch)
 	}
-	if !p.whole {
+	switch rest := b[min(p.from, len(b)):]; {
+	case !p.whole && plainKey(rest):
+		p.pk = append(p.pk[:p.known], rest[:len(rest)-2]...)
+	case !p.whole:
 		k, scratch, err = keycodec.DecodeOrdered(b[p.from:], scratch)
 		p.pk = append(p.pk[:p.known], k.PK...)
-	} else if p.from < len(b) {
-		k.SK = b[p.from:]
+	case len(rest) > 0:
+		k.SK = rest
 	}
 	k.PK = p.pk[:len(p.pk):len(p.pk)]
 	if err != nil || len(k.PK) > keycodec.MaxKeyBytes || len(k.SK) > keycodec.MaxKeyBytes {
