@@ -212,11 +212,15 @@ func (a *aggregation) release() {
 // add adds an integer to the sum of those before; ok is false if combine has to.
 func (acc *accumulator) add(n int64) (ok bool) {
 	sum, ok := acc.value.Integer()
-	if ok {
-		s := sum + n
-		if ok = (s > sum) == (n > 0); ok {
-			acc.value.SetInt(s)
+	if !ok {
+		if ok = acc.value.IsNull(); ok {
+			acc.value.SetInt(n) // the first one
 		}
+		return ok
+	}
+	s := sum + n
+	if ok = (s > sum) == (n > 0); ok {
+		acc.value.SetInt(s)
 	}
 	return ok
 }
@@ -274,11 +278,20 @@ func (acc *accumulator) merge(a *aggregate, other *accumulator) error {
 	return acc.combine(a, other.value)
 }
 
+// integer returns the result if it is an integer: those need not be copied as values.
+func (acc *accumulator) integer(a *aggregate) (int64, bool) {
+	switch a.fn {
+	case plan.Count:
+		return acc.count, true
+	case plan.Avg, plan.Concat:
+		return 0, false
+	}
+	return acc.value.Integer()
+}
+
 // result returns the value of the aggregate.
 func (acc *accumulator) result(a *aggregate) (expr.Value, error) {
 	switch a.fn {
-	case plan.Count:
-		return expr.Int(acc.count), nil
 	case plan.Avg:
 		return average(acc.value, acc.count)
 	case plan.Concat:

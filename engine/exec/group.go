@@ -91,9 +91,12 @@ func (g *group) aggregation() *aggregation {
 // emit yields the row of one group.
 func (g *group) emit(key []expr.Value, accs []accumulator, yield func([]expr.Value) bool,
 ) (more bool, err error) {
-	n := copy(g.out, key)
+	expr.Copy(g.out, key)
+	results := g.out[len(key):]
 	for i := range accs {
-		if g.out[n+i], err = accs[i].result(&g.aggs[i]); err != nil {
+		if n, ok := accs[i].integer(&g.aggs[i]); ok {
+			results[i].SetInt(n)
+		} else if results[i], err = accs[i].result(&g.aggs[i]); err != nil {
 			return false, err
 		}
 	}
