@@ -30,6 +30,7 @@ var clockFiles = map[string]string{
 	"engine/internal/upkeep/upkeep.go":    "measures stalls that go on",
 
 	"engine/console/console.go": "the default of Options.Clock",
+	"engine/exec/run.go":        "the default of Options.Clock",
 
 	"engine/ship/shipper.go":   "measures silence, whatever clock the database has",
 	"engine/ship/directory.go": "removes temporary files of long ago",
