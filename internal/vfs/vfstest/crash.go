@@ -14,9 +14,6 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
-// crashSectorBytes is the piece in which unsynced writes reach the disk or do not.
-const crashSectorBytes = 512
-
 // CrashFS is a file system in memory that knows what of it is durable, so that a test
 // can look at the disk that a power cut would leave.
 //
@@ -27,6 +24,9 @@ const crashSectorBytes = 512
 // A CrashFS is safe for concurrent use. Its files implement neither Mapper nor
 // Writebacker. A renamed directory takes the names below it along, synced or not.
 type CrashFS struct {
+	// SectorBytes is the piece in which unsynced writes reach the disk or do not.
+	SectorBytes int64
+
 	mem  *vfs.MemFS // what the running program sees
 	disk *vfs.MemFS // holds the durable contents, without names
 
@@ -65,7 +65,8 @@ func NewCrash() *CrashFS { return CrashOf(vfs.NewMem()) }
 // CrashOf returns a CrashFS that starts with a copy of m, all of it durable. With the
 // result of PowerCut it is the machine after the power has come back.
 func CrashOf(m *vfs.MemFS) *CrashFS {
-	c := &CrashFS{mem: vfs.NewMem(), disk: vfs.NewMem(), live: map[string]*crashNode{}}
+	c := &CrashFS{SectorBytes: 512, mem: vfs.NewMem(), disk: vfs.NewMem(),
+		live: map[string]*crashNode{}}
 	nodes := map[*vfs.MemNode]*crashNode{}
 	copies := map[*vfs.MemNode]*vfs.MemNode{}
 	all := m.Nodes()
@@ -171,7 +172,7 @@ func (c *CrashFS) PowerCut(rnd *rand.Rand, keep float64) *vfs.MemFS {
 		case nodes[n] == nil:
 			nodes[n] = n.content.Clone()
 			out.AddNode(path, nodes[n])
-			n.tear(out, path, lottery(rnd, keep))
+			n.tear(out, path, c.SectorBytes, lottery(rnd, keep))
 		default:
 			out.AddNode(path, nodes[n])
 		}
@@ -192,10 +193,10 @@ func lottery(rnd *rand.Rand, keep float64) func() bool {
 }
 
 // tear applies some of the pending changes to a copy of the durable content.
-func (n *crashNode) tear(m *vfs.MemFS, path string, kept func() bool) {
+func (n *crashNode) tear(m *vfs.MemFS, path string, sector int64, kept func() bool) {
 	f, _ := m.OpenReadWrite(path)
 	for _, c := range n.pending {
-		for _, piece := range c.pieces() {
+		for _, piece := range c.pieces(sector) {
 			if kept() {
 				piece.apply(f)
 			}
@@ -205,13 +206,13 @@ func (n *crashNode) tear(m *vfs.MemFS, path string, kept func() bool) {
 }
 
 // pieces divides a write at the borders of sectors.
-func (c contentChange) pieces() []contentChange {
+func (c contentChange) pieces(sector int64) []contentChange {
 	if c.data == nil {
 		return []contentChange{c}
 	}
 	var all []contentChange
 	for off, data := c.off, c.data; len(data) > 0; {
-		n := min(crashSectorBytes-off%crashSectorBytes, int64(len(data)))
+		n := min(sector-off%sector, int64(len(data)))
 		all = append(all, contentChange{data: data[:n], off: off})
 		off, data = off+n, data[n:]
 	}
