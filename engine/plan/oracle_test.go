@@ -1,11 +1,13 @@
 package plan_test
 
 import (
+	"fmt"
 	"slices"
 	"sort"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/keycodec"
 )
 
 // oracle evaluates a query by its definition: all combinations of rows, every expression
@@ -205,4 +207,53 @@ func (o *oracle) query(sel *plan.Select, outer *scopeRow) [][]expr.Value {
 		out = out[:min(int(n), len(out))]
 	}
 	return out
+}
+
+func rowID(r []expr.Value) string {
+	var b []byte
+	for _, v := range r {
+		b = fmt.Appendf(b, "%s|", v.Canonical())
+	}
+	return string(b)
+}
+
+func compareNulls(a, b expr.Value, desc, last bool) int {
+	switch {
+	case a.IsNull() && b.IsNull():
+		return 0
+	case a.IsNull() != b.IsNull():
+		if a.IsNull() != last {
+			return -1
+		}
+		return 1
+	}
+	c := expr.Order(a, b)
+	if desc {
+		return -c
+	}
+	return c
+}
+
+func aggregate(f plan.AggregateFunc, values []expr.Value) expr.Value {
+	if f == plan.Count {
+		return expr.Int(int64(len(values)))
+	}
+	if len(values) == 0 {
+		return expr.Null()
+	}
+	switch f {
+	case plan.Min:
+		return slices.MinFunc(values, expr.Order)
+	case plan.Max:
+		return slices.MaxFunc(values, expr.Order)
+	}
+	sum := expr.Int(0)
+	for _, v := range values {
+		sum = must(expr.Calculate(expr.Add, sum, v))
+	}
+	if f == plan.Avg {
+		n := expr.Decimal(keycodec.NewDecimal(int64(len(values)), 0))
+		return must(expr.Calculate(expr.Div, sum, n))
+	}
+	return sum
 }

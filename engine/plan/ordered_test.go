@@ -20,7 +20,7 @@ func TestOrderWithoutSort(t *testing.T) {
 		INDEX kab (a, b) SHARD (4), INDEX kba (b DESC, a NULLS LAST), INDEX kl (c) LOCAL)`,
 		"CREATE TABLE u (id INT PRIMARY KEY)")
 	r := rand.New(rand.NewPCG(3, 3))
-	m := newMemory()
+	m := newMemory(t)
 	var rows [][]expr.Value
 	for range 120 {
 		row := []expr.Value{expr.Int(int64(r.IntN(12))), expr.Int(int64(r.IntN(9))), {},
@@ -56,10 +56,10 @@ func TestOrderWithoutSort(t *testing.T) {
 		if e := b.Explain().String(); strings.Contains(e, "sort") || strings.Contains(e, "top ") {
 			t.Errorf("%s is sorted:\n%s", text, e)
 		}
-		got, failure := runSafely(m, b)
+		got, err := m.run(b)
 		want := (&oracle{m: m}).query(w.query(text), nil)
-		if failure != "" || !sameRows(got, want, true) {
-			t.Errorf("%s: %s\ngot  %v\nwant %v\n%s", text, failure, got, want, b.Explain())
+		if err != nil || !sameRows(visible(b, got), want, true) {
+			t.Errorf("%s: %v\ngot  %v\nwant %v\n%s", text, err, got, want, b.Explain())
 		}
 	}
 }
