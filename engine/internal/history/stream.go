@@ -89,12 +89,12 @@ func (c *Change) Next() Position {
 
 // Covers reports whether a DeleteRange deletes the key.
 func (c *Change) Covers(key kv.Key) bool {
-	if c.Kind != DeleteRange || key.Validate() != nil {
+	if c.Kind != DeleteRange || key.Validate() != nil ||
+		stripeOf(c.Start) != keycodec.Stripe(key.PK) { // so it is for most, which are not encoded
 		return false
 	}
 	ordered := keycodec.AppendOrdered(nil, key)
-	return stripeOf(c.Start) == keycodec.Stripe(key.PK) &&
-		bytes.Compare(c.Start, ordered) <= 0 && bytes.Compare(ordered, c.End) < 0
+	return bytes.Compare(c.Start, ordered) <= 0 && bytes.Compare(ordered, c.End) < 0
 }
 
 // stripeOf returns the stripe of an ordered key.
