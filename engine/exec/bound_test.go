@@ -70,9 +70,7 @@ func TestLookupsThatMeetAFrequentValue(t *testing.T) {
 				Hints:   plan.Hints{ForceJoin: method, ForceOrder: true}}
 		}
 		want, _, err := w.run(sel("hash"), plan.Options{}, exec.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for name, o := range map[string]exec.Options{
 			"room":              {},
 			"no room":           {MemoryBytes: 1 << 20, Temp: w.store.Temp()},

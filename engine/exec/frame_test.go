@@ -100,9 +100,7 @@ func TestFrameAllocatesNothingForRows(t *testing.T) {
 		Where:   expr.Cmp{Op: expr.Ge, L: tab.Ref(0, 1), R: expr.Param{Index: 0}},
 		OrderBy: []plan.Order{{Expr: tab.Ref(0, 1)}}, Limit: expr.Param{Index: 1}}
 	p, err := plan.Prepare(sel, plan.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	run := func(limit int64) float64 {
 		params := []expr.Value{expr.Int(100), expr.Int(limit)}
 		return testutil.AllocsPerRun(50, func() {

@@ -15,8 +15,11 @@ import (
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
+
+var ok = testutil.OK
 
 // world is a database with tables and what is in them.
 type world struct {
@@ -35,9 +38,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	fsys := vfs.NewMem()
 	opened, err := openfs.Open(fsys, "db", &engine.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	db := opened.(*engine.DB)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
@@ -58,9 +59,7 @@ func table(t *testing.T, id uint32, text string) *schema.Table {
 	for i := 0; err == nil && i < len(tab.Indexes); i++ {
 		tab, err = tab.SetIndexState(tab.Indexes[i].Name, schema.Ready)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return tab
 }
 
@@ -220,9 +219,7 @@ func peopleDefinition(t *testing.T) string {
 	t.Helper()
 	where, err := expr.MarshalExpr(expr.Cmp{Op: expr.Ge,
 		L: expr.Column{Ordinal: 2, Name: "age"}, R: expr.Const{Value: expr.Int(10)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return strings.Replace(peopleTable, "ADULTS", string(where), 1)
 }
 

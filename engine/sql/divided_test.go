@@ -49,9 +49,7 @@ func openDivided(t *testing.T) func(workers int, memory int64) *sql.Session {
 	before := runtime.GOMAXPROCS(4)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 	e, err := engine.Open(t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { e.Close() })
 	var seconds atomic.Int64
 	slow := func() time.Time { return time.Unix(seconds.Add(1), 0) } // all takes long
@@ -63,9 +61,7 @@ func openDivided(t *testing.T) func(workers int, memory int64) *sql.Session {
 		var err error
 		db, err = local.Open(context.Background(), e, &table.Options{Workers: workers,
 			MemoryBytes: memory, Clock: slow})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		return sql.Open(db)
 	}
 	t.Cleanup(func() { db.Close() })
@@ -83,9 +79,7 @@ func openDivided(t *testing.T) func(workers int, memory int64) *sql.Session {
 		}
 		exec(t, s, "INSERT INTO t VALUES "+strings.Join(list, ", "))
 		if from == rows/2 {
-			if err := e.Flush(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, e.Flush(context.Background()))
 		}
 	}
 	for i := range 60 {
@@ -140,14 +134,10 @@ func TestDividedQueriesEnd(t *testing.T) {
 		"SELECT t.id, u.v FROM t JOIN u ON t.g = u.id",
 	} {
 		rows, err := s.Query(context.Background(), text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		n := 0
 		for _, err := range rows.All() {
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			if n++; n == 700 {
 				break
 			}
