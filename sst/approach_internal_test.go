@@ -19,9 +19,7 @@ func approachFile(t *testing.T) (*Reader, *Stats) {
 	add := func(key string, seqs ...base.SeqNum) {
 		for _, seq := range seqs {
 			e := base.Entry{Key: []byte(key), Seq: seq, Kind: base.KindPut, Value: make([]byte, 14)}
-			if err := w.Add(&e); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, w.Add(&e))
 		}
 	}
 	add("k/a", 9, 5, 2)
@@ -35,9 +33,7 @@ func approachFile(t *testing.T) (*Reader, *Stats) {
 	add("k/\xff\xff\xff\xff", 6)
 	add("k/\xff\xff\xff\xff1", 2)
 	meta, err := w.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	stats := &Stats{}
 	return NewReader(ReaderOptions{FS: fs, Meta: &meta, Cache: cache.New(1 << 20), Stats: stats}),
 		stats
@@ -119,9 +115,7 @@ func TestApproaches(t *testing.T) {
 			}
 		}
 	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, r.Close())
 	cold, _ := approachFile(t)
 	defer cold.Close()
 	for range 2 {
@@ -135,9 +129,7 @@ func TestApproaches(t *testing.T) {
 		if err == nil {
 			_, err = cold.part(tail, 0) // the next time there is an index
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 	}
 	checkText(t, "approaches.txt", text.String())
 }

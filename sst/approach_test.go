@@ -52,9 +52,7 @@ func TestApproachedSeeks(t *testing.T) {
 				shown += checkApproachedRows(t, rnd, r, snap, key, want)
 			}
 		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, r.Close())
 	}
 	if known < 1000 {
 		t.Errorf("only %d bounds are known", known)

@@ -26,15 +26,11 @@ func batchFile(t *testing.T, first, last, step int, o WriterOptions) (vfs.FS, ba
 			if i%6 == 0 {
 				e.Kind, e.Expiry = base.KindPutTTL, int64(i)
 			}
-			if err := w.Add(&e); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, w.Add(&e))
 		}
 	}
 	meta, err := w.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return fs, meta
 }
 
@@ -122,9 +118,7 @@ func writeBatches(
 			b.Unfiltered = mode == "unfiltered" || mode == "mixed" && i%2 == round
 			b.Ask(r, ls, which, snap)
 		}
-		if err := b.Answer(ls, snap); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, b.Answer(ls, snap))
 		checkReleased(t, &b)
 		writeFound(text, ls)
 		fmt.Fprintf(text, "\n%+v\n", b.Stats)
@@ -194,9 +188,7 @@ func TestFalsePositives(t *testing.T) {
 		count()
 		for i, b := range []Batch{{}, {KeysOnly: true}} {
 			b.Ask(r, ls, which, 20)
-			if err := b.Answer(ls, 20); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, b.Answer(ls, 20))
 			count()
 			wrong := counts[2]
 			if b.Stats.Probes != 3000 || b.Stats.Positives != wrong ||
@@ -230,9 +222,7 @@ func TestBatchMemory(t *testing.T) {
 func TestBatchDamage(t *testing.T) {
 	p := seedParts(t)
 	b, err := openDataBlock(p.block)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	failed := map[string]int{}
 	for i := range b.n {
 		for what, at := range map[string]int{
@@ -253,9 +243,7 @@ func TestBatchDamage(t *testing.T) {
 			fs := vfs.NewMem()
 			meta, err := hostileFile(fs, p.footer, hostile{block, p.ranges, p.filter, p.index,
 				p.props})
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			for _, mode := range []Batch{{}, {KeysOnly: true}} {
 				for _, budget := range []int64{0, 1 << 20} {
 					r := NewReader(ReaderOptions{

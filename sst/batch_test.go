@@ -48,9 +48,7 @@ func checkBatch(
 	one := stats.Snapshot()
 	var b sst.Batch
 	b.Ask(r, ls, which, snap)
-	if err := b.Answer(ls, snap); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, b.Answer(ls, snap))
 	for i := range ls {
 		l, e := &ls[i], &wanted[i]
 		found := e.Kind != 0
@@ -95,9 +93,7 @@ func checkKeysOnly(
 			ls[i] = base.Lookup{Key: ls[i].Key, Hash: ls[i].Hash}
 		}
 		b.Ask(r, ls, which, snap)
-		if err := b.Answer(ls, snap); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, b.Answer(ls, snap))
 		for i := range ls {
 			l, e := &ls[i], &wanted[i]
 			if l.Found != (e.Kind != 0) || l.Done != l.Found || l.Kind != e.Kind ||
@@ -121,9 +117,7 @@ func checkFiltersOnly(
 	}
 	b := sst.Batch{FiltersOnly: true}
 	b.Ask(r, ls, which, base.MaxSeqNum)
-	if err := b.Answer(ls, base.MaxSeqNum); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, b.Answer(ls, base.MaxSeqNum))
 	for i := range wanted {
 		if wanted[i].Kind != 0 && !ls[i].Found {
 			t.Fatalf("filters deny %q", ls[i].Key)
@@ -147,9 +141,7 @@ func checkFiltersOnlyWithout(
 	}
 	b := sst.Batch{FiltersOnly: true}
 	b.Ask(r, ls, which, base.MaxSeqNum)
-	if err := b.Answer(ls, base.MaxSeqNum); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, b.Answer(ls, base.MaxSeqNum))
 	for _, i := range which {
 		there := slices.ContainsFunc(entries, func(e base.Entry) bool {
 			return bytes.Equal(e.Key, ls[i].Key)

@@ -87,9 +87,7 @@ func blockOf(t *testing.T, value []byte, keys ...string) dataBlock {
 		}
 	}
 	b, err := openDataBlock(w.appendBlock(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return b
 }
 
@@ -152,9 +150,7 @@ func TestIndexSeeks(t *testing.T) {
 			}
 			raw, _ := wholeIndex(&w)
 			x, err := openIndex(raw)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			for _, key := range append(slices.Clone(keys), "", "j", "l", "kaaa", "kaaaaaaaa20",
 				"kb",
 				f8+"\xff", "kaaaaaaaa\xff") {
@@ -214,9 +210,7 @@ func TestScannedEntries(t *testing.T) {
 				w.add(&e)
 				w.add(&e) // at the end
 				b, err := openDataBlock(w.appendBlock(nil))
-				if err != nil {
-					t.Fatal(err)
-				}
+				ok(t, err)
 				for i := 1; i < 3; i++ {
 					got := base.Entry{Expiry: 9}
 					if ok := b.entry(i, &got); !ok || got.Seq != seq || got.Kind != base.KindPut ||

@@ -10,9 +10,12 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/sst"
 )
+
+var ok, wantIs = testutil.OK, testutil.WantIs
 
 var testDBID = [16]byte{'t', 'e', 's', 't', 15: 1}
 
@@ -39,9 +42,7 @@ func build(
 ) base.FileMeta {
 	tb.Helper()
 	f, err := fs.Create(base.SSTName(o.Stripe, writerOptions(o).FileNum))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	ok(tb, err)
 	defer f.Close()
 	return fill(tb, sst.NewWriter(f, writerOptions(o)), entries, ranges...)
 }
@@ -51,20 +52,14 @@ func fill(
 ) base.FileMeta {
 	tb.Helper()
 	for i := range entries {
-		if err := w.Add(&entries[i]); err != nil {
-			tb.Fatal(err)
-		}
+		ok(tb, w.Add(&entries[i]))
 	}
 	for _, rt := range ranges {
-		if err := w.AddRangeTombstone(rt); err != nil {
-			tb.Fatal(err)
-		}
+		ok(tb, w.AddRangeTombstone(rt))
 	}
 	estimate := w.SizeBytes()
 	meta, err := w.Finish()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	ok(tb, err)
 	if meta.SizeBytes > estimate*5/4+1024 {
 		tb.Errorf("file of %d bytes, the writer estimated %d", meta.SizeBytes, estimate)
 	}
@@ -83,14 +78,10 @@ func readerOptions(fs vfs.FS, meta base.FileMeta) sst.ReaderOptions {
 func contents(tb testing.TB, fs vfs.FS, name string) []byte {
 	tb.Helper()
 	f, err := fs.Open(name)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	ok(tb, err)
 	defer f.Close()
 	size, err := f.Size()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	ok(tb, err)
 	b := make([]byte, size)
 	if _, err := f.ReadAt(b, 0); err != nil && size > 0 {
 		tb.Fatal(err)
@@ -102,9 +93,7 @@ func contents(tb testing.TB, fs vfs.FS, name string) []byte {
 func store(tb testing.TB, fs vfs.FS, name string, b []byte) {
 	tb.Helper()
 	f, err := fs.Create(name)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	ok(tb, err)
 	defer f.Close()
 	if _, err := f.Write(b); err != nil {
 		tb.Fatal(err)

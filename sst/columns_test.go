@@ -49,9 +49,7 @@ func TestGoldenColumns(t *testing.T) {
 		text = []byte(hex.Dump(now))
 		err = os.WriteFile(path, text, 0o666)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	golden := parseDump(t, string(text))
 	if !bytes.Equal(now, golden) {
 		t.Errorf("the writer makes other bytes than in %s", path)

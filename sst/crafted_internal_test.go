@@ -29,14 +29,10 @@ func checkText(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *writeTexts {
-		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.WriteFile(path, []byte(got), 0o666))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	gots, wants := strings.Split(got, "\n"), strings.Split(string(want), "\n")
 	for i := range max(len(gots), len(wants)) {
 		var g, w string
@@ -109,9 +105,7 @@ func changesOf(b []byte, try func(place string, changed []byte)) {
 func TestDecoders(t *testing.T) {
 	p := seedParts(t)
 	tail, err := decodeProperties(p.props)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	tail.collectors = []collected{{"one", []byte("12")}, {"", nil}}
 	tail.partitions = append(tail.partitions, filterPartition{firstBlock: 2, keys: 1})
 	tail.blocks = 4
@@ -212,9 +206,7 @@ func craftedParts(t *testing.T, blocks int) (base.FileMeta, []base.Entry, []byte
 	t.Helper()
 	fs := vfs.NewMem()
 	f, err := fs.Create("file")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	w := NewWriter(f, WriterOptions{FileNum: 7, BlockBytes: 256, FilterBits: 8,
 		FilterPartitionKeys: 4, PartBlocks: blocks, Describe: oneGroup})
 	var entries []base.Entry
@@ -230,20 +222,14 @@ func craftedParts(t *testing.T, blocks int) (base.FileMeta, []base.Entry, []byte
 			e.Kind, e.Value = base.KindDelete, nil
 		}
 		entries = append(entries, e)
-		if err := w.Add(&e); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, w.Add(&e))
 	}
 	for seq := base.SeqNum(3); seq < 5; seq++ {
 		rt := base.RangeTombstone{Start: []byte("a"), End: []byte("b"), Seq: seq}
-		if err := w.AddRangeTombstone(rt); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, w.AddRangeTombstone(rt))
 	}
 	meta, err := w.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	b := make([]byte, meta.SizeBytes)
 	if _, err := f.ReadAt(b, 0); err != nil {
 		t.Fatal(err)
@@ -263,9 +249,7 @@ func memOf(t *testing.T, meta base.FileMeta, b []byte) *vfs.MemFS {
 	t.Helper()
 	fs := vfs.NewMem()
 	f, err := fs.Create(meta.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if _, err := f.Write(b); err != nil {
 		t.Fatal(err)
 	}
@@ -433,9 +417,7 @@ func readAll(t *testing.T, meta base.FileMeta, entries []base.Entry, b []byte, b
 		if err != nil {
 			said[way] = err.Error()
 		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, r.Close())
 	}
 	return read, said
 }
@@ -444,9 +426,7 @@ func readAll(t *testing.T, meta base.FileMeta, entries []base.Entry, b []byte, b
 func handlesIn(t *testing.T, r *Reader) (names []string, handles []blockHandle) {
 	t.Helper()
 	tail, err := r.loadTail()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	add := func(name string, h blockHandle) {
 		names, handles = append(names, name), append(handles, h)
 	}

@@ -206,9 +206,7 @@ func TestWrongFile(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if err := read(one, nil); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, read(one, nil))
 	err := read(one, func(ro *sst.ReaderOptions) { ro.DBID[3]++ })
 	if expect("other database", err); !strings.Contains(err.Error(), "database id") {
 		t.Errorf("the error does not say what is wrong: %v", err)
@@ -234,9 +232,7 @@ func TestWrongFile(t *testing.T) {
 		blocks = append(blocks, b)
 		return true
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	// The first block of file 2 inside file 1: same keys, same offset.
 	end := blocks[1].Offset
 	store(t, fs, one.Name(), slices.Concat(bytesTwo[:end], bytesOne[end:]))

@@ -20,9 +20,7 @@ func TestFailedWritesAreReported(t *testing.T) {
 		p := &vfstest.FailPlan{At: at, Err: broken, Short: at%2 == 0}
 		p.Match = func(op vfstest.Op) bool { return op.Kind == vfstest.OpWrite }
 		f, err := vfstest.NewFault(vfs.NewMem(), p.Hook).Create("file")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		w := sst.NewWriter(f, writerOptions(sst.WriterOptions{Codec: sst.None, FilterBits: 8}))
 		for i := range 2000 {
 			e := base.Entry{Key: []byte{byte(i >> 8), byte(i)}, Seq: 1, Kind: base.KindPut,
@@ -84,7 +82,5 @@ func TestUnreadableBlockBetween(t *testing.T) {
 	if err := ask(0, 2); err != nil || failed != 1 {
 		t.Errorf("blocks around the bad one: %v after %d failed reads", err, failed)
 	}
-	if err := ask(1); !errors.Is(err, broken) {
-		t.Errorf("the bad block: %v", err)
-	}
+	wantIs(t, ask(1), broken)
 }

@@ -28,9 +28,7 @@ func seedParts(tb testing.TB) parts {
 	tb.Helper()
 	fs := vfs.NewMem()
 	f, err := fs.Create("seed")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	ok(tb, err)
 	w := NewWriter(f, WriterOptions{FilterBits: 8, FileNum: 7})
 	for i := range 20 {
 		e := base.Entry{
@@ -43,44 +41,30 @@ func seedParts(tb testing.TB) parts {
 		if i%7 == 0 {
 			e.Kind, e.Value, e.Expiry = base.KindDelete, nil, 0
 		}
-		if err := w.Add(&e); err != nil {
-			tb.Fatal(err)
-		}
+		ok(tb, w.Add(&e))
 	}
 	rt := base.RangeTombstone{Start: []byte("a"), End: []byte("b"), Seq: 3}
-	if err := w.AddRangeTombstone(rt); err != nil {
-		tb.Fatal(err)
-	}
+	ok(tb, w.AddRangeTombstone(rt))
 	if _, err := w.Finish(); err != nil {
 		tb.Fatal(err)
 	}
 	meta, dbid, err := ReadMeta(fs, "seed")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := fs.Rename("seed", meta.Name()); err != nil {
-		tb.Fatal(err)
-	}
+	ok(tb, err)
+	ok(tb, fs.Rename("seed", meta.Name()))
 	r := NewReader(ReaderOptions{FS: fs, Meta: &meta, DBID: dbid})
 	t, err := r.loadTail()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	ok(tb, err)
 	p := parts{footer: t.footer}
 	read := func(h blockHandle) []byte {
 		raw, err := r.readBlock(h, maxRawBytes, "block")
-		if err != nil {
-			tb.Fatal(err)
-		}
+		ok(tb, err)
 		return raw
 	}
 	p.index, p.ranges = read(t.footer.index), read(t.footer.ranges)
 	p.props = read(t.footer.properties)
 	p.filter = read(t.props.partitions[0].handle)
 	x, err := openIndex(p.index)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	ok(tb, err)
 	p.block = read(x.handle(0))
 	return p
 }
@@ -204,9 +188,7 @@ func FuzzStoredBlock(f *testing.F) {
 	raw := bytes.Repeat([]byte("some text "), 30)
 	for _, codec := range []Codec{None, LZ4, Zstd, Snappy} {
 		payload, codec, err := c.compress(nil, raw, codec)
-		if err != nil {
-			f.Fatal(err)
-		}
+		ok(f, err)
 		f.Add(payload, uint8(codec), uint32(len(raw)))
 	}
 	f.Fuzz(func(t *testing.T, payload []byte, codec uint8, raw uint32) {
@@ -316,13 +298,9 @@ func TestHostileSeed(t *testing.T) {
 	p := seedParts(t)
 	fs := vfs.NewMem()
 	meta, err := hostileFile(fs, p.footer, hostile{p.block, p.ranges, p.filter, p.index, p.props})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	r := NewReader(ReaderOptions{FS: fs, Meta: &meta, DBID: p.footer.dbid})
-	if err := r.Verify(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, r.Verify(context.Background()))
 	if _, err := zonemap.Open(p.filter); err != nil {
 		t.Fatal(err)
 	}

@@ -38,9 +38,7 @@ func TestDocumentedExample(t *testing.T) {
 	meta, _, _ := exampleFile(t, fs)
 	got := contents(t, fs, meta.Name())
 	page, err := os.ReadFile(filepath.Join("..", "docs", "format", "sst.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if want := exampleBytes(t, string(page)); !bytes.Equal(got, want) {
 		t.Errorf("the page shows %d bytes, the writer makes %d:\n%s", len(want), len(got),
 			hex.Dump(got))
@@ -89,9 +87,7 @@ func TestGolden(t *testing.T) {
 			text = []byte(hex.Dump(now))
 			err = os.WriteFile(path, text, 0o666)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		golden := parseDump(t, string(text))
 		if codec == sst.None && !bytes.Equal(now, golden) {
 			t.Errorf("the writer makes other bytes than in %s; if that is meant, "+
@@ -120,9 +116,7 @@ func parseDump(tb testing.TB, text string) []byte {
 			continue
 		}
 		b, err := hex.DecodeString(strings.ReplaceAll(line[10:58], " ", ""))
-		if err != nil {
-			tb.Fatal(err)
-		}
+		ok(tb, err)
 		out = append(out, b...)
 	}
 	return out

@@ -80,9 +80,7 @@ func TestGuidesAreExact(t *testing.T) {
 		}
 		raw, _ := wholeIndex(&w)
 		x, err := openIndex(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if len(x.guides) != want || want == 1 && (x.guides[0].from != 1 || x.guides[0].to != 1+n) {
 			t.Errorf("%d blocks with equal heads: guides %+v", n, x.guides)
 		}

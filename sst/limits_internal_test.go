@@ -17,9 +17,7 @@ func limited(t *testing.T, most int, o WriterOptions) (*Writer, vfs.FS) {
 	fsys := vfs.NewMem()
 	o.FileNum, o.maxRawBytes, o.Codec = 1, most, LZ4
 	f, err := fsys.Create(base.SSTName(0, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return NewWriter(f, o), fsys
 }
 
@@ -75,9 +73,7 @@ func TestWriterRefusesWhatReadersRefuse(t *testing.T) {
 					w.o.BlockBytes = maxBlockBytes
 				}
 				for i := range n {
-					if err := fill(w, i); err != nil {
-						t.Fatal(err)
-					}
+					ok(t, fill(w, i))
 				}
 				meta, err := w.Finish()
 				if err != nil {
@@ -89,9 +85,7 @@ func TestWriterRefusesWhatReadersRefuse(t *testing.T) {
 				}
 				r := NewReader(ReaderOptions{FS: fsys, Meta: &meta})
 				tail, err := r.loadTail()
-				if err != nil {
-					t.Fatal(err)
-				}
+				ok(t, err)
 				for _, h := range append(handlesOf(tail), tail.footer.properties) {
 					if !h.check(meta.SizeBytes, most) {
 						t.Errorf("%d of them: a block of %d bytes is written", n, h.raw)
@@ -135,9 +129,7 @@ func TestFullBeforeABlockIsTooLarge(t *testing.T) {
 				if w.lastKey != nil && w.Full(&e) && bytes.Equal(w.lastKey, key) {
 					t.Fatal("a file is full between the versions of a key")
 				}
-				if err := w.Add(&e); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, w.Add(&e))
 				e.Seq--
 			}
 		}
@@ -151,9 +143,7 @@ func TestFullBeforeABlockIsTooLarge(t *testing.T) {
 		err := w.AddRangeTombstone(base.RangeTombstone{
 			Start: limitKey(n, 1000), End: limitKey(n+1, 1000), Seq: 1,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 	}
 	if !w.Full(&base.Entry{Key: []byte("a")}) {
 		t.Error("a file that is full of range tombstones takes entries")
@@ -173,14 +163,10 @@ func TestLongestKeysAndBounds(t *testing.T) {
 		w.AddRangeTombstone(base.RangeTombstone{Start: key, End: bound, Seq: 2}),
 		w.Add(&base.Entry{Key: key, Kind: base.KindPut, Seq: 3}),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 	}
 	meta, err := w.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	r := NewReader(ReaderOptions{FS: fsys, Meta: &meta})
 	if list, err := r.RangeTombstones(); err != nil || len(list) != 2 {
 		t.Errorf("%d range tombstones, %v", len(list), err)

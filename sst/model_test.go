@@ -62,9 +62,7 @@ func checkModel(t *testing.T, rnd *rand.Rand, o sst.WriterOptions, entries []bas
 	ro.Cache = cache.New([]int64{0, 4000, 1 << 20}[rnd.IntN(3)])
 	r := sst.NewReader(ro)
 	defer r.Close()
-	if err := r.Verify(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, r.Verify(context.Background()))
 	checkMeta(t, &meta, entries)
 	checkSource(t, r.NewSource(), entries)
 	var c sst.Cursor
@@ -242,9 +240,7 @@ func TestWriterReuse(t *testing.T) {
 		name := base.SSTName(o.Stripe, o.FileNum)
 		want := contents(t, fs, name)
 		f, err := fs.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		w.Reset(f, o)
 		if i%4 == 3 { // an abandoned file leaves nothing behind
 			_ = w.Add(&entries[0])
@@ -273,9 +269,7 @@ func TestRangeTombstones(t *testing.T) {
 		fs := vfs.NewMem()
 		meta := build(t, fs, sst.WriterOptions{FilterBits: 8, Codec: sst.LZ4}, entries, ranges...)
 		r := sst.NewReader(readerOptions(fs, meta))
-		if err := r.Verify(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, r.Verify(context.Background()))
 		minSeq, only := base.SeqNum(3), "" // bounds are those of point entries
 		if len(entries) > 0 {
 			minSeq, only = 2, string(entries[0].Key)
@@ -348,9 +342,7 @@ func TestWriterRefuses(t *testing.T) {
 	}
 	for name, entries := range cases {
 		f, err := vfs.NewMem().Create("x")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		w := sst.NewWriter(f, writerOptions(sst.WriterOptions{}))
 		var failed error
 		for i := range entries {

@@ -19,9 +19,7 @@ import (
 // TestDocumentedParts: the index of parts in docs/format/sst.md is what the writer makes.
 func TestDocumentedParts(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "docs", "format", "sst.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	_, example, _ := strings.Cut(string(page), "```index\n")
 	example, _, _ = strings.Cut(example, "```")
 	var want []byte
@@ -70,9 +68,7 @@ func TestPartsReadLittle(t *testing.T) {
 		if found && (reads != 3 || bytes > 1500) || !found && (reads != 1 || bytes > 500) {
 			t.Errorf("key %d: %d bytes in %d reads", n, bytes, reads)
 		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, r.Close())
 	}
 }
 
@@ -92,21 +88,15 @@ func TestPrunedAtParts(t *testing.T) {
 	for _, partBlocks := range []int{1, 2, 100} {
 		fs := vfs.NewMem()
 		f, err := fs.Create(base.SSTName(0, 1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		w := NewWriter(f, WriterOptions{FileNum: 1, BlockBytes: 256, PartBlocks: partBlocks})
 		for i, key := range []string{"a", "b", "c", "c", "d"} {
 			e := base.Entry{Key: []byte(key), Seq: base.SeqNum(20 - i), Kind: base.KindPut,
 				Value: make([]byte, 250)}
-			if err := w.Add(&e); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, w.Add(&e))
 		}
 		meta, err := w.Finish()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		r := NewReader(ReaderOptions{FS: fs, Meta: &meta})
 		c := r.NewCursor(base.MaxSeqNum)
 		c.Prune(olderThan(18))
@@ -117,8 +107,6 @@ func TestPrunedAtParts(t *testing.T) {
 		if want := "[c@18 d@16]"; fmt.Sprint(got) != want || c.Err() != nil {
 			t.Errorf("parts of %d blocks: %v, %v, want %s", partBlocks, got, c.Err(), want)
 		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, r.Close())
 	}
 }

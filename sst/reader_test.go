@@ -90,9 +90,7 @@ func TestClosed(t *testing.T) {
 	if !c.First() || len(s.Rows()) == 0 {
 		t.Fatal(c.Err(), s.Err())
 	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, r.Close())
 	if !bytes.Equal(held.Value, entries[0].Value) || !sameEntry(c.Entry(), &entries[0]) {
 		t.Error("a value changed with Close")
 	}
@@ -101,9 +99,7 @@ func TestClosed(t *testing.T) {
 	}
 	var e base.Entry
 	_, err := r.Get(entries[0].Key, base.Hash(entries[0].Key, testSeed), base.MaxSeqNum, &e)
-	if !errors.Is(err, fs.ErrClosed) {
-		t.Errorf("Get: %v", err)
-	}
+	wantIs(t, err, fs.ErrClosed)
 	for c.Next() {
 		continue
 	}
@@ -111,9 +107,7 @@ func TestClosed(t *testing.T) {
 		continue
 	}
 	for _, err := range []error{c.Err(), r.Verify(context.Background())} {
-		if !errors.Is(err, fs.ErrClosed) {
-			t.Errorf("%v", err)
-		}
+		wantIs(t, err, fs.ErrClosed)
 	}
 	if err := s.Err(); err != nil && !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("source: %v", err)
@@ -172,9 +166,7 @@ func TestWriterAllocations(t *testing.T) {
 		o := writerOptions(sst.WriterOptions{Codec: codec, FilterBits: 8})
 		n := testutil.AllocsPerRun(3, func() {
 			f, err := vfs.NewMem().Create("x")
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			w.Reset(f, o)
 			fill(t, &w, entries)
 		})
@@ -265,9 +257,7 @@ func TestVersionsAreNoFalsePositives(t *testing.T) {
 	}
 	var b sst.Batch
 	b.Ask(r, ls, which, 10)
-	if err := b.Answer(ls, 10); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, b.Answer(ls, 10))
 	if s := ro.Stats.Snapshot(); s.FilterFalsePositives != 0 || s.FilterChecks != 180 {
 		t.Errorf("in a batch: %+v", s)
 	}
@@ -408,9 +398,7 @@ func TestDescribe(t *testing.T) {
 	fsys := vfs.NewMem()
 	meta, _, _ := smallFile(t, fsys, sst.LZ4)
 	var out strings.Builder
-	if err := sst.NewReader(readerOptions(fsys, meta)).Describe(&out); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, sst.NewReader(readerOptions(fsys, meta)).Describe(&out))
 	for _, want := range []string{
 		"000-7.sst", "lz4", "filter 1", "block 3", `range delete    ["pk/a", "pk/b") seq 7`,
 	} {
@@ -427,7 +415,5 @@ func TestVerifyStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	err := sst.NewReader(readerOptions(fsys, meta)).Verify(ctx)
-	if !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	wantIs(t, err, context.Canceled)
 }

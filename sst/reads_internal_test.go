@@ -70,22 +70,16 @@ func evenFile(t *testing.T, blocks int) (vfs.FS, base.FileMeta) {
 	t.Helper()
 	fs := vfs.NewMem()
 	f, err := fs.Create(base.SSTName(0, 7))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	w := NewWriter(f, WriterOptions{FileNum: 7, BlockBytes: 256})
 	for i := range blocks {
 		key := evenKey(i)
 		value := make([]byte, 4096-trailerBytes-blockHeaderBytes-8-len(key)-1-1-2)
 		e := base.Entry{Key: key, Seq: 1, Kind: base.KindPut, Value: value}
-		if err := w.Add(&e); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, w.Add(&e))
 	}
 	meta, err := w.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return fs, meta
 }
 
@@ -320,20 +314,14 @@ func TestMergesKeepLittleInMemory(t *testing.T) {
 func TestSourceBatches(t *testing.T) {
 	fs := vfs.NewMem()
 	f, err := fs.Create(base.SSTName(0, 7))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	w := NewWriter(f, WriterOptions{FileNum: 7, BlockBytes: 2048})
 	for i := range 200 {
 		e := base.Entry{Key: fmt.Appendf(nil, "%04d", i), Kind: base.KindDelete}
-		if err := w.Add(&e); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, w.Add(&e))
 	}
 	meta, err := w.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	r := NewReader(ReaderOptions{FS: fs, Meta: &meta})
 	var got []int
 	s := r.NewSource()

@@ -19,24 +19,18 @@ import (
 func eachDamagedEntry(t *testing.T, f func(i int, r *Reader)) {
 	p := seedParts(t)
 	b, err := openDataBlock(p.block)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for i := range b.n {
 		block := bytes.Clone(p.block)
 		block[b.offset(i)] = 0x7f // a key that is longer than its entry
 		fs := vfs.NewMem()
 		meta, err := hostileFile(fs, p.footer, hostile{block, p.ranges, p.filter, p.index, p.props})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		r := NewReader(ReaderOptions{
 			FS: fs, Meta: &meta, DBID: p.footer.dbid, Cache: cache.New(1 << 20),
 		})
 		f(i, r)
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, r.Close())
 	}
 }
 

@@ -45,9 +45,7 @@ func TestRowsReadAhead(t *testing.T) {
 				checkRows(t, rnd, &c, want)
 			}
 		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, r.Close())
 	}
 }
 
@@ -170,9 +168,7 @@ func TestEntries(t *testing.T) {
 			checkEntries(t, r, entries, lo, hi)
 		}
 		checkEntries(t, r, entries, nil, nil)
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, r.Close())
 	}
 }
 
@@ -240,8 +236,6 @@ func TestScanLeavesTheCacheAlone(t *testing.T) {
 		if n := ro.Cache.Metrics().Evictions - before.Evictions; n > 3 {
 			t.Errorf("%v: a scan evicts %d blocks", codec, n)
 		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, r.Close())
 	}
 }

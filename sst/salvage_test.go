@@ -78,9 +78,7 @@ func TestSalvageTellsOfTheEnd(t *testing.T) {
 	store(t, fs, meta.Name(), b)
 	for _, known := range []*base.FileMeta{&meta, nil} {
 		s, err := sst.Salvage(fs, meta.Name(), id, known)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		checkLosses(t, s, entries)
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -102,9 +100,7 @@ func TestSalvageFindsBlocksWithoutIndex(t *testing.T) {
 			}
 			store(t, fs, meta.Name(), b)
 			s, err := sst.Salvage(fs, meta.Name(), id, &meta)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			lost := uint64(len(entries)) - s.Entries
 			if damaged != (lost > 0) || lost > 30 || damaged != (len(s.Lost) > 0) {
 				t.Errorf("%v, damaged %v: %d of %d entries lost, %+v", codec, damaged, lost,
@@ -137,9 +133,7 @@ func TestSalvageTellsOfRangeTombstones(t *testing.T) {
 	store(t, fs, meta.Name(), b)
 	for want, known := range []*base.FileMeta{nil, &meta} {
 		s, err := sst.Salvage(fs, meta.Name(), id, known)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if s.Entries != uint64(len(entries)) || len(s.Ranges) > 0 || len(s.Lost) != 1 ||
 			!s.Lost[0].Ranges || s.Lost[0].Entries != uint64(want) || s.Lost[0].Err == nil {
 			t.Errorf("%d entries, lost %+v", s.Entries, s.Lost)
@@ -164,9 +158,7 @@ func TestSalvageReadsAroundBadSectors(t *testing.T) {
 		return nil
 	})
 	s, err := sst.Salvage(fs, meta.Name(), id, &meta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer s.Close()
 	ranges := false
 	for _, l := range s.Lost {
@@ -190,9 +182,7 @@ func TestSalvageKeepsToTheKnownSize(t *testing.T) {
 	store(t, fs, meta.Name(), b)
 	count := func(known *base.FileMeta) (n int) {
 		s, err := sst.Salvage(fs, meta.Name(), id, known)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		defer s.Close()
 		for range cursor.All(s.NewSource()) {
 			n++

@@ -37,26 +37,18 @@ func salvageCaseOf(t *testing.T, codec Codec, valueBytes, n int) salvageCase {
 			Key: keycodec.AppendOrdered(nil, key), Seq: base.SeqNum(i + 1), Kind: base.KindPut,
 			Value: bytes.Repeat([]byte{byte(10 + i)}, valueBytes),
 		}
-		if err := w.Add(&e); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, w.Add(&e))
 		if i < 2 {
 			rt := base.RangeTombstone{Start: e.Key, End: append(e.Key, 0), Seq: 300}
-			if err := w.AddRangeTombstone(rt); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, w.AddRangeTombstone(rt))
 		}
 	}
 	meta, err := w.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	r := NewReader(ReaderOptions{FS: fs, Meta: &meta})
 	defer r.Close()
 	b := make([]byte, meta.SizeBytes)
-	if err := r.readAt(b, 0, "file"); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, r.readAt(b, 0, "file"))
 	names, handles := handlesIn(t, r)
 	return salvageCase{meta, id, b, names, handles}
 }
@@ -193,9 +185,7 @@ func TestSalvageAccounts(t *testing.T) {
 		fs := vfs.NewMem()
 		try := func(d damage, id Identity) {
 			f, err := fs.Create("file")
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			if _, err := f.Write(d.change(bytes.Clone(c.b))); err != nil {
 				t.Fatal(err)
 			}
@@ -247,9 +237,7 @@ func TestSalvageOfCraftedIndexes(t *testing.T) {
 		id := newFileID([16]byte{}, 7)
 		copy(b[h.off:], id.appendTrailer(payload, 0, None, len(payload), h.off))
 		f, err := fs.Create("file")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if _, err := f.Write(b); err != nil {
 			t.Fatal(err)
 		}
@@ -345,9 +333,7 @@ func TestReadIdentity(t *testing.T) {
 	fs := vfs.NewMem()
 	write := func(name string, b []byte) {
 		f, err := fs.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if _, err := f.Write(b); err != nil {
 			t.Fatal(err)
 		}
@@ -406,9 +392,7 @@ func TestBlockScan(t *testing.T) {
 	for _, codec := range []Codec{None, LZ4} {
 		b := bytes.Clone(before)
 		b, _, err := comp.compress(b, raw, codec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		b = id.appendTrailer(b, len(before), codec, len(raw), uint64(len(before)))
 		p := len(b) - trailerBytes
 		n := p - len(before)

@@ -18,9 +18,7 @@ func searchBlock(tb testing.TB, size int, key func(i int) []byte) (dataBlock, []
 		w.add(&base.Entry{Key: keys[i], Value: make([]byte, 103), Seq: 1, Kind: base.KindPut})
 	}
 	b, err := openDataBlock(w.appendBlock(nil))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	ok(tb, err)
 	return b, keys
 }
 

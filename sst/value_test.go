@@ -25,18 +25,14 @@ import (
 func valueFile(tb testing.TB, fs vfs.FS, codec sst.Codec, values ...[]byte) base.FileMeta {
 	tb.Helper()
 	f, err := fs.Create(base.ValueName(154, 4))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	ok(tb, err)
 	defer f.Close()
 	var w sst.ValueWriter
 	w.Reset(f, testDBID, 4, codec)
 	var entries []base.Entry
 	for i, v := range values {
 		ref, err := w.Add(nil, v)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		ok(tb, err)
 		e := base.Entry{Key: fmt.Appendf(nil, "u1\x00\x00%03d", i), Value: ref, Seq: 9,
 			Kind: base.KindPut, Large: true}
 		if i%2 == 1 {
@@ -45,9 +41,7 @@ func valueFile(tb testing.TB, fs vfs.FS, codec sst.Codec, values ...[]byte) base
 		entries = append(entries, e)
 	}
 	size, err := w.Finish()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	ok(tb, err)
 	o := sst.WriterOptions{FileNum: 3, Stripe: 154, FilterBits: 8, Codec: codec}
 	meta := build(tb, fs, o, entries)
 	meta.Values[0].FileBytes = size
@@ -67,9 +61,7 @@ func TestValueFileExample(t *testing.T) {
 	meta := valueFile(t, fs, sst.None, []byte("Ada Lovelace"))
 	got := contents(t, fs, base.ValueName(154, 4))
 	page, err := os.ReadFile(filepath.Join("..", "docs", "format", "values.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if want := exampleBytes(t, string(page)); !bytes.Equal(got, want) {
 		t.Errorf("the page shows %d bytes, the writer makes %d:\n%s", len(want), len(got),
 			hex.Dump(got))
@@ -209,9 +201,7 @@ func TestMisplacedValueFile(t *testing.T) {
 	o := readerOptions(fs, meta)
 	other := vfs.NewMem()
 	f, err := other.Create(base.ValueName(154, 4))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var w sst.ValueWriter
 	w.Reset(f, [16]byte{9}, 4, sst.None)
 	if _, err := w.Add(nil, []byte("Ada Lovelace")); err != nil {

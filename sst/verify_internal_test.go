@@ -83,9 +83,7 @@ func indexRecordAt(index []byte) int {
 func repeatVersion(t *testing.T, block []byte) {
 	t.Helper()
 	b, err := openDataBlock(block)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	tag := func(i int) []byte {
 		_, rest, ok := b.suffix(i)
 		n := 0
@@ -110,9 +108,7 @@ func repeatVersion(t *testing.T, block []byte) {
 func changeProps(t *testing.T, p *parts, change func(*properties)) {
 	t.Helper()
 	q, err := decodeProperties(p.props)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	change(q)
 	p.props = q.append(nil)
 }
@@ -181,9 +177,7 @@ func verifyParts(p parts) error {
 func TestLowestSeqOfBlock(t *testing.T) {
 	p := seedParts(t)
 	b, err := openDataBlock(p.block)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var w blockBuilder
 	for i := range b.n {
 		var e base.Entry
@@ -225,9 +219,7 @@ func checkContains(t *testing.T, what string, err error, want string) {
 func TestGaps(t *testing.T) {
 	meta, _, b := craftedFile(t)
 	f, err := decodeFooter(b[len(b)-footerBytes:], meta.SizeBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	f.size += 3
 	meta.SizeBytes += 3
 	h := f.properties

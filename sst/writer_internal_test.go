@@ -11,18 +11,19 @@ import (
 
 	"github.com/klauspost/compress/s2"
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/pierrec/lz4/v4"
 )
+
+var ok = testutil.OK
 
 // writerOf returns a writer of a file in memory.
 func writerOf(t *testing.T, o WriterOptions) (*Writer, vfs.FS) {
 	t.Helper()
 	fs := vfs.NewMem()
 	f, err := fs.Create(base.SSTName(o.Stripe, o.FileNum))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return NewWriter(f, o), fs
 }
 
@@ -126,9 +127,7 @@ func TestEntryLimits(t *testing.T) {
 // TestEntryOrder: older versions of a key may follow it, and higher keys.
 func TestEntryOrder(t *testing.T) {
 	w, _ := writerOf(t, WriterOptions{})
-	if err := w.Add(&base.Entry{Key: []byte("k"), Seq: 5, Kind: base.KindPut}); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, w.Add(&base.Entry{Key: []byte("k"), Seq: 5, Kind: base.KindPut}))
 	for _, c := range []struct {
 		key  string
 		seq  base.SeqNum
@@ -187,15 +186,11 @@ func TestWriterSizes(t *testing.T) {
 	for i := range 9 {
 		e := base.Entry{Key: fmt.Appendf(nil, "key%d", i), Seq: 1, Kind: base.KindPut,
 			Value: make([]byte, 30)}
-		if err := w.Add(&e); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, w.Add(&e))
 		note()
 	}
 	rt := base.RangeTombstone{Start: []byte("a"), End: []byte("bcd"), Seq: 1}
-	if err := w.AddRangeTombstone(rt); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, w.AddRangeTombstone(rt))
 	note()
 	want := []int64{120, 190, 237, 284, 333, 380, 516, 563, 612, 659, 679}
 	if !slices.Equal(sizes, want) {
@@ -243,9 +238,7 @@ func TestFinishedWriters(t *testing.T) {
 	}
 	w, fs := writerOf(t, WriterOptions{FileNum: 3})
 	e := base.Entry{Key: []byte("k"), Seq: 1, Kind: base.KindPut}
-	if err := w.Add(&e); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, w.Add(&e))
 	if meta, err := w.Finish(); err != nil || meta.Num != 3 {
 		t.Fatal(meta, err)
 	}
@@ -256,13 +249,9 @@ func TestFinishedWriters(t *testing.T) {
 		}
 	}
 	f, err := fs.Create(base.SSTName(0, 4))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	w.Reset(f, WriterOptions{FileNum: 4})
-	if err := w.AddRangeTombstone(base.RangeTombstone{End: e.Key, Seq: 7}); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, w.AddRangeTombstone(base.RangeTombstone{End: e.Key, Seq: 7}))
 	if meta, err := w.Finish(); err != nil || meta.MinSeq != 7 || meta.MaxSeq != 7 ||
 		meta.Entries != 0 || meta.RangeTombstones != 1 {
 		t.Errorf("after a reset: %+v, %v", meta, err)
@@ -297,26 +286,18 @@ func TestCodecs(t *testing.T) {
 					e.Value[j] = byte(rnd.Uint32())
 				}
 			}
-			if err := w.Add(&e); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, w.Add(&e))
 			rt := base.RangeTombstone{Start: e.Key, End: append(e.Key, 0), Seq: 1}
-			if err := w.AddRangeTombstone(rt); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, w.AddRangeTombstone(rt))
 		}
 		meta, err := w.Finish()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		r := NewReader(ReaderOptions{FS: fs, Meta: &meta})
 		_, handles := handlesIn(t, r)
 		var got []Codec
 		for _, h := range handles {
 			b := []byte{0}
-			if err := r.readAt(b, int64(h.end()-trailerBytes), "codec"); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, r.readAt(b, int64(h.end()-trailerBytes), "codec"))
 			got = append(got, Codec(b[0]))
 		}
 		if n := len(got); n < 6 || fmt.Sprint(append(got[:1:1], got[n-5:]...)) != want {
@@ -380,9 +361,7 @@ func TestCompress(t *testing.T) {
 // payloads are what the libraries make of a block.
 func payloads(t *testing.T, c *compressor) map[Codec]func(raw []byte) []byte {
 	t.Helper()
-	if err := c.openZstd(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, c.openZstd())
 	return map[Codec]func(raw []byte) []byte{
 		Snappy: func(raw []byte) []byte { return s2.EncodeSnappy(nil, raw) },
 		Zstd:   func(raw []byte) []byte { return c.zstd.EncodeAll(raw, nil) },
@@ -390,9 +369,7 @@ func payloads(t *testing.T, c *compressor) map[Codec]func(raw []byte) []byte {
 			dst := make([]byte, 2*len(raw)+100)
 			var lz lz4.Compressor
 			n, err := lz.CompressBlock(raw, dst)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			return dst[:n]
 		},
 	}
@@ -420,9 +397,7 @@ func TestDecompress(t *testing.T) {
 	var c compressor
 	for _, codec := range []Codec{LZ4, Snappy, Zstd} {
 		payload, _, err := c.compress(nil, raw, codec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for _, n := range []int{len(raw) - 1, len(raw) + 1} {
 			if got, err := decompress(nil, codec, payload, n); err == nil {
 				t.Errorf("%v: %d bytes, want %d", codec, len(got), n)
@@ -499,14 +474,10 @@ func TestFilterPartitions(t *testing.T) {
 			s.hash = uint64(i) * 0x9e3779b97f4a7c15
 			s.add()
 			if i%5 == 4 {
-				if err := s.finishBlock(i / 5); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, s.finishBlock(i/5))
 			}
 		}
-		if err := s.finishPartition(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, s.finishPartition())
 		if err := s.finishPartition(); err != nil { // there is nothing to finish
 			t.Fatal(err)
 		}
@@ -534,15 +505,11 @@ func TestFilterReuse(t *testing.T) {
 			s.hash = uint64(i) * 0x9e3779b97f4a7c15
 			s.add()
 			if i%10 == 9 {
-				if err := s.finishBlock(i / 10); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, s.finishBlock(i/10))
 			}
 		}
 		if n%10 == 0 { // else it is left as it is
-			if err := s.finishPartition(); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, s.finishPartition())
 		}
 		return s.encoded, fmt.Sprint(s.parts, s.ends, s.first, s.sizeBytes() == len(s.encoded))
 	}
