@@ -17,10 +17,10 @@ import (
 // salvageFile writes a file of one partition with a range tombstone, some 25 blocks.
 func salvageFile(t *testing.T, fs vfs.FS) (base.FileMeta, sst.Identity, []base.Entry) {
 	t.Helper()
-	return salvageFileOf(t, fs, sst.None)
+	return salvageFileOf(t, fs, sst.WriterOptions{})
 }
 
-func salvageFileOf(t *testing.T, fs vfs.FS, codec sst.Codec) (
+func salvageFileOf(t *testing.T, fs vfs.FS, o sst.WriterOptions) (
 	base.FileMeta, sst.Identity, []base.Entry,
 ) {
 	t.Helper()
@@ -33,7 +33,7 @@ func salvageFileOf(t *testing.T, fs vfs.FS, codec sst.Codec) (
 		})
 	}
 	id := sst.Identity{DBID: testDBID, Num: 7, Stripe: base.StripeID(keycodec.Stripe([]byte("p")))}
-	o := sst.WriterOptions{Stripe: id.Stripe, BlockBytes: 400, Codec: codec, FilterBits: 8}
+	o.Stripe, o.BlockBytes, o.FilterBits = id.Stripe, 400, 8
 	meta := build(t, fs, o, entries, base.RangeTombstone{
 		Start: entries[0].Key, End: entries[9].Key, Seq: 300,
 	})
@@ -92,7 +92,7 @@ func TestSalvageFindsBlocksWithoutIndex(t *testing.T) {
 	for _, codec := range []sst.Codec{sst.None, sst.LZ4, sst.Snappy, sst.Zstd} {
 		for _, damaged := range []bool{false, true} {
 			fs := vfs.NewMem()
-			meta, id, entries := salvageFileOf(t, fs, codec)
+			meta, id, entries := salvageFileOf(t, fs, sst.WriterOptions{Codec: codec})
 			b := contents(t, fs, meta.Name())
 			b[len(b)-1] ^= 1
 			if damaged {
@@ -170,6 +170,41 @@ func TestSalvageReadsAroundBadSectors(t *testing.T) {
 		t.Error("range tombstones are lost, and no loss says so")
 	}
 	checkLosses(t, s, entries)
+}
+
+// TestSalvageWithoutParts: whatever byte after the data is damaged, an index in parts or not, all
+// entries are found.
+func TestSalvageWithoutParts(t *testing.T) {
+	for _, partBlocks := range []int{0, 4} {
+		fs := vfs.NewMem()
+		meta, id, entries := salvageFileOf(t, fs, sst.WriterOptions{PartBlocks: partBlocks})
+		r := sst.NewReader(readerOptions(fs, meta))
+		end := 0
+		err := r.Blocks(func(b sst.BlockInfo) bool {
+			end = int(b.Offset) + b.StoredBytes + 9
+			return true
+		})
+		if err != nil || r.Close() != nil {
+			t.Fatal(err)
+		}
+		whole := contents(t, fs, meta.Name())
+		for at := end; at < len(whole); at += 7 {
+			b := bytes.Clone(whole)
+			b[at] ^= 1
+			store(t, fs, meta.Name(), b)
+			s, err := sst.Salvage(fs, meta.Name(), id, &meta)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Entries != uint64(len(entries)) {
+				t.Errorf("parts of %d, byte %d: %d of %d entries", partBlocks, at, s.Entries,
+					len(entries))
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // What a file has beyond the size that the manifest knows is not its own: where blocks are
