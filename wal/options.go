@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -81,15 +82,9 @@ type Options struct {
 
 // withDefaults validates o and fills in what is zero.
 func (o Options) withDefaults() (Options, error) {
-	if o.SegmentBytes == 0 {
-		o.SegmentBytes = defaultSegmentBytes
-	}
-	if o.MaxRecordBytes == 0 {
-		o.MaxRecordBytes = defaultMaxRecordBytes
-	}
-	if o.RecycleSegments == 0 {
-		o.RecycleSegments = defaultRecycleSegments
-	}
+	o.SegmentBytes = cmp.Or(o.SegmentBytes, defaultSegmentBytes)
+	o.MaxRecordBytes = cmp.Or(o.MaxRecordBytes, defaultMaxRecordBytes)
+	o.RecycleSegments = cmp.Or(o.RecycleSegments, defaultRecycleSegments)
 	if o.UseID == nil {
 		o.UseID = randomUseID
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -81,12 +82,8 @@ func New(db *table.DB, o *Options) (*Console, error) {
 	if c.o.QueryTime < 0 || c.o.MaxRows < 0 {
 		return nil, errors.New("console: QueryTime or MaxRows is negative")
 	}
-	if c.o.QueryTime == 0 {
-		c.o.QueryTime = defaultQueryTime
-	}
-	if c.o.MaxRows == 0 {
-		c.o.MaxRows = defaultRows
-	}
+	c.o.QueryTime = cmp.Or(c.o.QueryTime, defaultQueryTime)
+	c.o.MaxRows = cmp.Or(c.o.MaxRows, defaultRows)
 	if c.o.Clock == nil {
 		c.o.Clock = time.Now
 	}

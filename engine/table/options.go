@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -93,21 +94,13 @@ func (o *Options) complete() (Options, error) {
 	if out.Lease < 0 {
 		errs = append(errs, fmt.Errorf("table: Lease is %s", out.Lease))
 	}
-	if out.Lease == 0 {
-		out.Lease = defaultLease
-	}
+	out.Lease = cmp.Or(out.Lease, defaultLease)
 	if out.MaxTxAge < 0 {
 		errs = append(errs, fmt.Errorf("table: MaxTxAge is %s", out.MaxTxAge))
 	}
-	if out.PlanCache == 0 {
-		out.PlanCache = defaultPlanCache
-	}
-	if out.Shapes == 0 {
-		out.Shapes = defaultShapes
-	}
-	if out.SampleRows == 0 {
-		out.SampleRows = defaultSample
-	}
+	out.PlanCache = cmp.Or(out.PlanCache, defaultPlanCache)
+	out.Shapes = cmp.Or(out.Shapes, defaultShapes)
+	out.SampleRows = cmp.Or(out.SampleRows, defaultSample)
 	if out.Logger == nil {
 		out.Logger = slog.New(slog.DiscardHandler)
 	}

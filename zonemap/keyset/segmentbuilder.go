@@ -2,6 +2,7 @@ package keyset
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -42,12 +43,8 @@ func (o *SegmentOptions) withDefaults() (SegmentOptions, error) {
 	if o != nil {
 		c = *o
 	}
-	if c.Bits == 0 {
-		c.Bits = 8
-	}
-	if c.Shards == 0 {
-		c.Shards = 1
-	}
+	c.Bits = cmp.Or(c.Bits, 8)
+	c.Shards = cmp.Or(c.Shards, 1)
 	var errs []error
 	if c.Bits != 8 && c.Bits != 16 {
 		errs = append(errs, fmt.Errorf("keyset: %d bits; 8 and 16 are supported", c.Bits))
