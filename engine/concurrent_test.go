@@ -18,11 +18,7 @@ func openMemory(t testing.TB, o engine.Options) *engine.DB {
 	t.Helper()
 	o.InMemory = true
 	db := openDir(t, "test", &o)
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { ok(t, db.Close()) })
 	return db
 }
 
@@ -278,12 +274,8 @@ func TestGetsSeeNoMomentWithinACommit(t *testing.T) {
 	commits := uint64(testutil.Effort(50_000, 500_000))
 	for n := uint64(2); n < commits && !t.Failed(); n++ {
 		b.Reset()
-		if err := errors.Join(b.Delete(key), b.Put(key, bytesOf(n))); err != nil {
-			t.Error(err)
-		}
-		if err := db.Apply(ctx, b); err != nil {
-			t.Error(err)
-		}
+		ok(t, errors.Join(b.Delete(key), b.Put(key, bytesOf(n))))
+		ok(t, db.Apply(ctx, b))
 	}
 	done.Store(true)
 	readers.Wait()

@@ -84,7 +84,5 @@ func TestTransactionsKnowTheirStripes(t *testing.T) {
 		read("segment", "d", err)
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	ok(t, err)
 }

@@ -212,8 +212,6 @@ func FuzzTable(f *testing.F) {
 		}
 		p := &program{b: b}
 		p.options(options)
-		if err := p.run(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, p.run())
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/kstonedb/kstone/memtable"
 )
 
+var ok = testutil.OK
+
 // put adds a plain value with nothing to trim.
 func put(t *memtable.Table, key string, seq base.SeqNum, value string) {
 	t.Put([]byte(key), hashOf([]byte(key)), seq, base.KindPut, 0, []byte(value), 0)
@@ -224,13 +226,9 @@ func TestLargeRecords(t *testing.T) {
 	w.commit()
 	w.put([]byte("largest"), base.KindPut, 0, bytes.Repeat([]byte("64 MiB.."), 8<<20))
 	for _, snap := range append(w.snaps, w.seq) {
-		if err := w.scan(snap); err != nil {
-			t.Error(err)
-		}
+		ok(t, w.scan(snap))
 	}
-	if err := w.freeze(); err != nil {
-		t.Error(err)
-	}
+	ok(t, w.freeze())
 }
 
 func TestCommonPrefix(t *testing.T) {

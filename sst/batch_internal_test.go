@@ -89,9 +89,7 @@ func TestBatches(t *testing.T) {
 						s.FilterChecks, s.FilterNegatives, s.FilterFalsePositives)
 					fmt.Fprintf(&text, "%d hits, %d misses, %d reads\n", s.BlockHits,
 						s.BlockMisses, s.Reads)
-					if err := r.Close(); err != nil {
-						t.Error(err)
-					}
+					ok(t, r.Close())
 				}
 			}
 		}
@@ -201,9 +199,7 @@ func TestFalsePositives(t *testing.T) {
 		if wrong < 5 || no+wrong != 3000 || fmt.Sprint(counts) != fmt.Sprint(want) {
 			t.Errorf("questions, no and wrong: %d, want %d", counts, want)
 		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
+		ok(t, r.Close())
 	}
 }
 
@@ -269,9 +265,7 @@ func TestBatchDamage(t *testing.T) {
 							}
 						}
 					}
-					if err := r.Close(); err != nil {
-						t.Error(err)
-					}
+					ok(t, r.Close())
 				}
 			}
 		}

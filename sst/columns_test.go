@@ -59,9 +59,7 @@ func TestGoldenColumns(t *testing.T) {
 	if checkAnswers(t, r, entries, nil) {
 		t.Errorf("%s is damaged", path)
 	}
-	if err := r.Verify(context.Background()); err != nil {
-		t.Error(err)
-	}
+	ok(t, r.Verify(context.Background()))
 	z, known := r.Columns().Column(5, 2)
 	if !known || string(z.Min()) != "0003" || string(z.Max()) != "0117" {
 		t.Errorf("the file has %q to %q, %v", z.Min(), z.Max(), known)

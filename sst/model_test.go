@@ -315,9 +315,7 @@ func TestLargeEntries(t *testing.T) {
 		want := visible(entries, 9)
 		checkGets(t, r, entries, want, 9)
 		checkScans(t, r.NewCursor(9), want)
-		if err := r.Verify(context.Background()); err != nil {
-			t.Error(err)
-		}
+		ok(t, r.Verify(context.Background()))
 	}
 }
 
@@ -413,7 +411,5 @@ func TestColumnsOfBlocks(t *testing.T) {
 		t.Errorf("blocks end at entry %d of %d: %v", next, len(entries), err)
 	}
 	check(r.Columns(), 0, len(entries))
-	if err := r.Verify(context.Background()); err != nil {
-		t.Error(err)
-	}
+	ok(t, r.Verify(context.Background()))
 }

@@ -50,9 +50,7 @@ func TestEveryFailedRead(t *testing.T) {
 							!strings.HasPrefix(way, "batch") && !strings.HasPrefix(way, "keys") {
 						t.Errorf("%s after the failure: %s, %v", way, text, err)
 					}
-					if err := r.Close(); err != nil {
-						t.Error(err)
-					}
+					ok(t, r.Close())
 				}
 				if !failed {
 					break
@@ -144,9 +142,7 @@ func lookUp(t *testing.T, b *Batch, r *Reader, blocks ...int) {
 		which = append(which, uint32(i))
 	}
 	b.Ask(r, ls, which, 1)
-	if err := b.Answer(ls, 1); err != nil {
-		t.Error(err)
-	}
+	ok(t, b.Answer(ls, 1))
 	for _, l := range ls {
 		if !l.Found || l.Seq != 1 {
 			t.Errorf("%q is not found", l.Key)
@@ -213,9 +209,7 @@ func TestReadSizes(t *testing.T) {
 			fmt.Fprintf(&text, "%d hits, %d misses, %d reads of %d bytes; cached %d of %d bytes, "+
 				"%d inserted, %d rejected, %d evicted\n", n.BlockHits, n.BlockMisses, n.Reads,
 				n.ReadBytes, m.Entries, m.UsedBytes, m.Inserts, m.Rejects, m.Evictions)
-			if err := r.Close(); err != nil {
-				t.Error(err)
-			}
+			ok(t, r.Close())
 		}
 	}
 	checkText(t, "reads.txt", text.String())

@@ -80,9 +80,7 @@ func TestSalvageTellsOfTheEnd(t *testing.T) {
 		s, err := sst.Salvage(fs, meta.Name(), id, known)
 		ok(t, err)
 		checkLosses(t, s, entries)
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		ok(t, s.Close())
 	}
 }
 
@@ -112,9 +110,7 @@ func TestSalvageFindsBlocksWithoutIndex(t *testing.T) {
 			if damaged {
 				checkLosses(t, s, entries)
 			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+			ok(t, s.Close())
 		}
 	}
 }
@@ -138,9 +134,7 @@ func TestSalvageTellsOfRangeTombstones(t *testing.T) {
 			!s.Lost[0].Ranges || s.Lost[0].Entries != uint64(want) || s.Lost[0].Err == nil {
 			t.Errorf("%d entries, lost %+v", s.Entries, s.Lost)
 		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		ok(t, s.Close())
 	}
 }
 

@@ -94,12 +94,8 @@ func TestLargeValuesAreRead(t *testing.T) {
 				t.Fatalf("%v, value %d: %v, %v", codec, i, found, err)
 			}
 		}
-		if err := r.Verify(context.Background()); err != nil {
-			t.Error(err)
-		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
+		ok(t, r.Verify(context.Background()))
+		ok(t, r.Close())
 	}
 }
 

@@ -303,9 +303,7 @@ func TestCodecs(t *testing.T) {
 		if n := len(got); n < 6 || fmt.Sprint(append(got[:1:1], got[n-5:]...)) != want {
 			t.Errorf("%v: codecs %v, want %s", codec, got, want)
 		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
+		ok(t, r.Close())
 	}
 }
 

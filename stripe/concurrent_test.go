@@ -156,9 +156,7 @@ func (c *crowd) merge(t *testing.T, run *atomic.Uint64) {
 }
 
 func (c *crowd) publish(t *testing.T, out *stripe.Output) {
-	if err := out.Sync(); err != nil {
-		t.Error(err)
-	}
+	ok(t, out.Sync())
 	c.s.Install(out)
 }
 
@@ -177,9 +175,7 @@ func (c *crowd) scanAll(t *testing.T) {
 		for cur.Next() {
 			got[string(cur.Entry().Key)] = string(cur.Entry().Value)
 		}
-		if err := cur.Err(); err != nil {
-			t.Error(err)
-		}
+		ok(t, cur.Err())
 		cur.Close()
 		for k := range crowdKeys {
 			if want := crowdValue(k, snap); got[crowdKey(k)] != want {

@@ -40,11 +40,7 @@ func newWorld(t *testing.T) *world {
 	opened, err := openfs.Open(fsys, "db", &engine.Options{})
 	ok(t, err)
 	db := opened.(*engine.DB)
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { ok(t, db.Close()) })
 	return &world{t: t, db: db, fs: fsys, store: local.New(db),
 		rows: map[*schema.Table][][]expr.Value{}}
 }

@@ -27,11 +27,7 @@ func open(t testing.TB) *engine.DB {
 		InMemory: true, Durability: engine.Process, FlushRecords: 50,
 	})
 	ok(t, err)
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { ok(t, db.Close()) })
 	return db
 }
 

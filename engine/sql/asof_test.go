@@ -23,11 +23,7 @@ func pastSession(t *testing.T, retain time.Duration) (s *sql.Session, then func(
 	ok(t, err)
 	db, err := local.Open(t.Context(), e, nil)
 	ok(t, err)
-	t.Cleanup(func() {
-		if err := errors.Join(db.Close(), e.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { ok(t, errors.Join(db.Close(), e.Close())) })
 	s = sql.Open(db)
 	answerOf(t, s, "CREATE TABLE t (id INT PRIMARY KEY, v TEXT); INSERT INTO t VALUES (1, 'a');"+
 		"CREATE TABLE gone (id INT PRIMARY KEY, old TEXT); INSERT INTO gone VALUES (7, 'x')")

@@ -91,8 +91,6 @@ func TestLargeValuesOfSmallTables(t *testing.T) {
 				t.Errorf("%d rows, %v, want 40", len(rows), err)
 			}
 		}
-		if err := errors.Join(db.Close(), e.Close()); err != nil {
-			t.Error(err)
-		}
+		ok(t, errors.Join(db.Close(), e.Close()))
 	}
 }

@@ -26,11 +26,7 @@ func openSession(t testing.TB) *sql.Session {
 	db, err := table.Open(context.Background(), s, &table.Options{Clock: clock, SampleRows: -1,
 		Lease: quickLease})
 	ok(t, err)
-	t.Cleanup(func() {
-		if err := errors.Join(db.Close(), end()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { ok(t, errors.Join(db.Close(), end())) })
 	return sql.Open(db)
 }
 

@@ -239,9 +239,7 @@ func TestOldTransaction(t *testing.T) {
 		}
 	}
 	err = errors.Join(run("BEGIN"), run("INSERT INTO t VALUES (3)"), run("COMMIT"))
-	if err != nil {
-		t.Error(err)
-	}
+	ok(t, err)
 	rows, err := s.Query(ctx, "SELECT count(*) FROM t")
 	ok(t, err)
 	for row, err := range rows.All() {

@@ -133,9 +133,7 @@ func TestAnalyzeOfASampleIsNearTheTruth(t *testing.T) {
 			t.Errorf("seed %d: %d of %d rows were read for %d", seed, counting.sampled, rows,
 				rows/20)
 		}
-		if err := got.Validate(); err != nil {
-			t.Error(err)
-		}
+		ok(t, got.Validate())
 		compareStats(t, fmt.Sprint("seed ", seed), got, truth)
 	}
 }

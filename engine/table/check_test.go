@@ -131,9 +131,7 @@ func TestChecksOfWrites(t *testing.T) {
 	}
 	ok(t, tab.DropCheck(ctx, "small"))
 	wantIs(t, tab.DropCheck(ctx, "small"), table.ErrNoCheck)
-	if err := tab.Put(ctx, wrong); err != nil {
-		t.Error(err)
-	}
+	ok(t, tab.Put(ctx, wrong))
 }
 
 // Goal: whenever the power fails while checks are added, one that is there is kept by all writes,

@@ -148,9 +148,7 @@ func TestIndexesAreBuiltWhileWritersWrite(t *testing.T) {
 	for range rounds {
 		built += buildAll(t, db, people)
 		for _, x := range people.Schema().Indexes {
-			if err := db.DropIndex(ctx, "people", x.Name, nil); err != nil {
-				t.Error(err)
-			}
+			ok(t, db.DropIndex(ctx, "people", x.Name, nil))
 		}
 	}
 	close(stop)

@@ -369,9 +369,7 @@ func TestDefinitionsChangeBesideStatements(t *testing.T) {
 	})
 	t.Log(counts)
 	verify(t, c.handle)
-	if err := c.readAll(c.db); err != nil {
-		t.Error(err)
-	}
+	ok(t, c.readAll(c.db))
 	if err := c.db.Resume(ctx, nil); err != nil || c.db.Unfinished() {
 		t.Error(err)
 	}

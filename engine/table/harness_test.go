@@ -44,12 +44,8 @@ func openOn(t testing.TB, engineOptions engine.Options, o *table.Options) *table
 	db, err := local.Open(ctx, e, o)
 	ok(t, err)
 	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
+		ok(t, db.Close())
+		ok(t, e.Close())
 	})
 	return db
 }
@@ -87,11 +83,7 @@ func openOther(t testing.TB, clock func() time.Time, o *table.Options) *table.DB
 	s := otherStorage(t, clock)()
 	db, err := table.OpenStore(ctx, s, &own)
 	ok(t, err)
-	t.Cleanup(func() {
-		if err := errors.Join(db.Close(), s.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { ok(t, errors.Join(db.Close(), s.Close())) })
 	return db
 }
 

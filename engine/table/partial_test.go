@@ -110,14 +110,10 @@ func TestIndexesThatRefuseEveryRowCanBeDropped(t *testing.T) {
 		if n := len(tab.Schema().Indexes); n != 0 {
 			t.Errorf("%d indexes are left", n)
 		}
-		if err := errors.Join(tab.Insert(ctx, row(t, 2, "b", []string{})),
-			tab.Delete(ctx, row(t, 1))); err != nil {
-			t.Error(err)
-		}
+		ok(t, errors.Join(tab.Insert(ctx, row(t, 2, "b", []string{})),
+			tab.Delete(ctx, row(t, 1))))
 		verify(t, tab)
-		if err := errors.Join(db.Close(), e.Close()); err != nil {
-			t.Error(err)
-		}
+		ok(t, errors.Join(db.Close(), e.Close()))
 	}
 }
 
@@ -159,8 +155,6 @@ func TestRowsThatFitInNoEntryEndABuild(t *testing.T) {
 	if n := len(tab.Schema().Indexes); n != 0 {
 		t.Errorf("%d indexes are left", n)
 	}
-	if err := tab.Insert(ctx, row(t, 2, long, []string{})); err != nil {
-		t.Error(err)
-	}
+	ok(t, tab.Insert(ctx, row(t, 2, long, []string{})))
 	verify(t, tab)
 }

@@ -64,15 +64,11 @@ func TestViews(t *testing.T) {
 			t.Errorf("after opening: %+v", all)
 		}
 		// Its id and version are known: it can be replaced.
-		if err := db.CreateView(ctx, first, true); err != nil {
-			t.Error(err)
-		}
+		ok(t, db.CreateView(ctx, first, true))
 	}
 	made, err := db.CreateTable(ctx, def("u"))
 	if err != nil || made.Schema().ID != 4 {
 		t.Errorf("the next table: %+v, %v", made, err)
 	}
-	if err := db.Close(); err != nil {
-		t.Error(err)
-	}
+	ok(t, db.Close())
 }

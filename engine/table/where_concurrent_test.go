@@ -250,11 +250,7 @@ func openBusyClock(t *testing.T) (*table.Table, *clock) {
 	ok(t, err)
 	db, err := local.Open(ctx, e, &table.Options{Clock: c.now})
 	ok(t, err)
-	t.Cleanup(func() {
-		if err := errors.Join(db.Close(), e.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { ok(t, errors.Join(db.Close(), e.Close())) })
 	return create(t, db, busyText), c
 }
 

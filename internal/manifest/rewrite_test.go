@@ -195,9 +195,7 @@ func TestCommitIntoARemovedManifest(t *testing.T) {
 			!errors.Is(err, manifest.ErrUncertain) || !errors.Is(l.Err(), c.want) {
 			t.Errorf("got %v, later %v, want %v", err, l.Err(), c.want)
 		}
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
+		ok(t, l.Close())
 		_, _, err = manifest.Open(fsys, dir)
 		if (err == nil) != (c.err == nil) || err != nil && !errors.Is(err, c.want) {
 			t.Errorf("opened with %v", err)

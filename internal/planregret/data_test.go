@@ -55,11 +55,7 @@ func newWorld(t *testing.T, rows int, automatic bool) *world {
 	t.Helper()
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
 	ok(t, err)
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { ok(t, e.Close()) })
 	o := &table.Options{SampleRows: -1}
 	if automatic {
 		o = nil

@@ -57,9 +57,7 @@ func TestGoldenKey(t *testing.T) {
 	if s != "building" || v != 123 || !bytes.Equal(b, []byte{4, 0, 5}) {
 		t.Errorf("read %q, %d, %x", s, v, b)
 	}
-	if err := errors.Join(err0, err1, err2); err != nil {
-		t.Error(err)
-	}
+	ok(t, errors.Join(err0, err1, err2))
 	if k.Offset(1) != 10 {
 		t.Errorf("the integer begins at %d, want 10", k.Offset(1))
 	}

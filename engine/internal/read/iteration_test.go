@@ -20,9 +20,7 @@ func names(t *testing.T, it *Iteration) (pks []string) {
 	for it.Next() {
 		pks = append(pks, string(it.Item.Key.PK))
 	}
-	if err := it.Err(); err != nil {
-		t.Error(err)
-	}
+	ok(t, it.Err())
 	it.Close()
 	return pks
 }

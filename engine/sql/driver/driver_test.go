@@ -31,11 +31,7 @@ func open(t testing.TB, name string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("kstone", name)
 	ok(t, err)
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { ok(t, db.Close()) })
 	return db
 }
 
@@ -131,9 +127,7 @@ func TestSharedDatabase(t *testing.T) {
 	if n := one[int](t, own, "SELECT count(*) FROM t"); n != 1 {
 		t.Errorf("%d rows", n)
 	}
-	if err := own.Close(); err != nil {
-		t.Error(err)
-	}
+	ok(t, own.Close())
 	if _, err := tables.Table("t"); err != nil {
 		t.Error(err)
 	}
@@ -318,9 +312,7 @@ func TestPooledTransactions(t *testing.T) {
 		ok(t, err)
 		_, err = tx.Exec("DELETE FROM t")
 		failsWith(t, err, "DELETE is not possible in a READ ONLY transaction")
-		if err := tx.Rollback(); err != nil {
-			t.Error(err)
-		}
+		ok(t, tx.Rollback())
 	}
 	db.SetMaxOpenConns(1)
 	exec(t, db, "BEGIN; DELETE FROM t")
@@ -491,22 +483,16 @@ func TestRowsBlockWrites(t *testing.T) {
 	}
 	_, err = tx.Exec("DELETE FROM t")
 	failsWith(t, err, "rows of the transaction are being read")
-	if err := rows.Close(); err != nil {
-		t.Error(err)
-	}
+	ok(t, rows.Close())
 	exec(t, tx, "DELETE FROM t")
-	if err := tx.Commit(); err != nil {
-		t.Error(err)
-	}
+	ok(t, tx.Commit())
 }
 
 // TestClosedConnections: they are bad, so that the pool gets rid of them.
 func TestClosedConnections(t *testing.T) {
 	c, err := kdriver.Driver{}.Open(":memory:")
 	ok(t, err)
-	if err := errors.Join(c.(driver.Pinger).Ping(ctx), c.Close(), c.Close()); err != nil {
-		t.Error(err)
-	}
+	ok(t, errors.Join(c.(driver.Pinger).Ping(ctx), c.Close(), c.Close()))
 	_, prepared := c.Prepare("SELECT 1")
 	_, begun := c.(driver.ConnBeginTx).BeginTx(ctx, driver.TxOptions{})
 	for _, err := range []error{prepared, begun, c.(driver.Pinger).Ping(ctx),

@@ -76,11 +76,7 @@ func openTyped(t testing.TB, tables ...typed.Definition) *table.DB {
 	db, err := local.OpenDir(ctx, t.TempDir(),
 		&local.Options{Engine: &engine.Options{InMemory: true}})
 	ok(t, err)
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { ok(t, db.Close()) })
 	ok(t, typed.Migrate(ctx, db, tables...))
 	return db
 }

@@ -22,24 +22,18 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
+var ok = testutil.OK
+
 // inMemory returns an app with an empty database in memory, and its tables.
 func inMemory(t *testing.T) (*cli.App, *cli.Tables) {
 	t.Helper()
 	a := &cli.App{Out: io.Discard, Err: io.Discard}
 	db, err := a.OpenDB("memory", cli.Create, &engine.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	ok(t, err)
+	t.Cleanup(func() { ok(t, db.Close()) })
 	a.Open = db
 	all, err := a.OpenTables(context.Background(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return a, all
 }
 

@@ -70,9 +70,7 @@ func TestStoppedChanges(t *testing.T) {
 		}
 		put := exec.Command(self, "put", "c.db", "a", "y")
 		put.Dir = dir
-		if err := put.Run(); err != nil {
-			t.Error(err)
-		}
+		ok(t, put.Run())
 	}
 	ok(t, follow.Process.Signal(os.Interrupt))
 	for lines.Scan() {
