@@ -11,14 +11,14 @@ type keyPrefix struct {
 	pk    []byte // decoded, and memory for the rest
 	known int    // bytes of pk that are the same in all keys
 	from  int    // what follows them in the ordered form
+	back  int    // how far before it the last of them begins
 	whole bool   // they are the partition key, and from is the sort key
 }
 
 // init makes it the prefix of ordered keys that begin with b. It takes over the memory of the one
 // before.
 func (p *keyPrefix) init(b []byte) {
-	p.pk, p.from, p.whole = p.pk[:0], 0, false
-	last := 0 // where the byte before from begins
+	p.pk, p.from, p.back, p.whole = p.pk[:0], 0, 0, false
 	for p.from < len(b) {
 		c, n := b[p.from], 1
 		if c == 0 {
@@ -33,10 +33,7 @@ func (p *keyPrefix) init(b []byte) {
 			}
 		}
 		p.pk = append(p.pk, c)
-		last, p.from = p.from, p.from+n
-	}
-	if n := len(p.pk); n > 0 && !p.whole {
-		p.pk, p.from = p.pk[:n-1], last // what is left of a partition key has a byte
+		p.from, p.back = p.from+n, n
 	}
 	p.known = len(p.pk)
 }
@@ -47,7 +44,7 @@ func plainKey(rest []byte) bool {
 	n := len(rest) - 2
 	for i, c := range rest {
 		if c == 0 {
-			return i == n && i > 0 && rest[n+1] == 0
+			return i == n && rest[n+1] == 0
 		}
 	}
 	return false
@@ -60,14 +57,16 @@ func (p *keyPrefix) decode(b, scratch []byte) (k Key, scratch2 []byte, err error
 	if p.known == 0 {
 		return keycodec.DecodeOrdered(b, scratch)
 	}
-	switch rest := b[min(p.from, len(b)):]; {
-	case !p.whole && plainKey(rest):
+	switch rest := b[p.from:]; {
+	case p.whole:
+		if len(rest) > 0 {
+			k.SK = rest
+		}
+	case plainKey(rest):
 		p.pk = append(p.pk[:p.known], rest[:len(rest)-2]...)
-	case !p.whole:
-		k, scratch, err = keycodec.DecodeOrdered(b[p.from:], scratch)
-		p.pk = append(p.pk[:p.known], k.PK...)
-	case len(rest) > 0:
-		k.SK = rest
+	default: // a partition key has a byte
+		k, scratch, err = keycodec.DecodeOrdered(b[p.from-p.back:], scratch)
+		p.pk = append(p.pk[:p.known-1], k.PK...)
 	}
 	k.PK = p.pk[:len(p.pk):len(p.pk)]
 	if err != nil || len(k.PK) > keycodec.MaxKeyBytes || len(k.SK) > keycodec.MaxKeyBytes {
