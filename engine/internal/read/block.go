@@ -46,7 +46,7 @@ type Block struct {
 // reports false at the end, or if Err says why it cannot go on. They are in one partition, if Part
 // says so, and valid until the next call.
 func (it *Iteration) Block(b *Block) bool {
-	if it.image.of != nil {
+	if it.image.of != nil && it.image.sorted == nil {
 		if it.err = it.pause(); it.err != nil || !it.nextOfImage() {
 			return false
 		}

@@ -1,12 +1,16 @@
 package read
 
 import (
+	"bytes"
+	"slices"
+	"sync"
+
 	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/internal/base"
 )
 
 // image has the items of a span, which do not expire, in the order of a walk over all stripes. It
-// does not change.
+// does not change, but for the order of their keys, which the first ordered reading finds.
 type image struct {
 	data   []byte       // of each item the key, then the value
 	values []base.Place // in data
@@ -14,6 +18,9 @@ type image struct {
 	shared int // bytes that all keys begin with
 	// starts are the first items of stripes, and then the number of all.
 	starts [base.NumStripes + 1]int32
+
+	sorting sync.Once
+	sorted  []int32 // the items in the order of their keys
 }
 
 const (
@@ -26,7 +33,7 @@ const (
 	// imageRows is how many items of an image are at hand together.
 	imageRows = 128
 	// imageItemBytes is what an item takes beside key and value.
-	imageItemBytes = 16
+	imageItemBytes = 20
 )
 
 // bytes returns its memory, but for what does not depend on the items.
@@ -90,11 +97,36 @@ func (m *image) addValue(value []byte, seq base.SeqNum) {
 	m.shared = n
 }
 
-// imagePart is items of an image, [from, to). It implements kv.Entries.
+// within returns the items of a span, sorted.
+func (m *image) within(s base.Span) []int32 {
+	m.sorting.Do(func() {
+		m.sorted = make([]int32, len(m.values))
+		for i := range m.sorted {
+			m.sorted[i] = int32(i)
+		}
+		slices.SortFunc(m.sorted, func(a, b int32) int {
+			return bytes.Compare(m.key(int(a)), m.key(int(b)))
+		})
+	})
+	before := func(key []byte) int {
+		n, _ := slices.BinarySearchFunc(m.sorted, key, func(i int32, key []byte) int {
+			return bytes.Compare(m.key(int(i)), key)
+		})
+		return n
+	}
+	if s.Hi == nil {
+		return m.sorted[before(s.Lo):]
+	}
+	return m.sorted[before(s.Lo):before(s.Hi)]
+}
+
+// imagePart is items of an image, [from, to). It implements kv.Entries if they are not sorted.
 type imagePart struct {
 	of       *image
 	from, to int
-	end      int // items until there have been taken
+	end      int     // items until there have been taken
+	sorted   []int32 // if not nil, those that items are numbered by,
+	reverse  bool    // from the last on
 }
 
 // nextOfImage moves over the next items of the image, and reports whether there are any. Of a share
@@ -114,14 +146,25 @@ func (it *Iteration) nextOfImage() bool {
 		it.stripe = uint8(i)
 		p.to, p.end = int(p.of.starts[i]), int(p.of.starts[min(i+some, base.NumStripes)])
 	}
-	p.from, p.to = p.to, min(p.to+imageRows, p.end)
+	some := imageRows
+	if it.left > 0 {
+		some = min(some, it.left)
+	}
+	p.from, p.to = p.to, min(p.to+some, p.end)
 	return true
 }
 
 // appendRows appends the items as entries.
 func (p *imagePart) appendRows(dst []base.Entry) []base.Entry {
 	m := p.of
-	for i := p.from; i < p.to; i++ {
+	for n := p.from; n < p.to; n++ {
+		i := n
+		if p.reverse {
+			i = len(p.sorted) - 1 - n
+		}
+		if p.sorted != nil {
+			i = int(p.sorted[i])
+		}
 		v := m.values[i]
 		dst = append(dst, base.Entry{
 			Key: m.key(i), Value: m.data[v.From:v.To:v.To], Seq: m.seqs[i], Kind: base.KindPut,
@@ -157,26 +200,13 @@ var _ kv.Entries = (*imagePart)(nil)
 // remembered makes the image of the span what is read, and reports whether there is one: the span
 // was walked over before, at seqs at which it was the same. It is true after an error, too.
 func (it *Iteration) remembered() bool {
-	if !it.mayRemember() {
+	if it.reverse || it.limit != 0 || !it.mayRemember() {
 		return false
 	}
-	w, seq := it.known.watch.Load(), it.node.seq
-	switch {
-	case w == nil || w.over(seq):
-		it.known.rewatch(it, w)
-		return false
-	case !w.holds(seq):
-		return false
-	}
-	w.usedMs.Store(it.state.env.NowMs())
-	m := w.image.Load()
-	if m == nil && w.making.CompareAndSwap(false, true) {
-		m = it.makeImage(w)
-	}
+	m := it.spanImage()
 	if m == nil {
 		return it.err != nil
 	}
-	w.uses.Add(1)
 	it.stripes, it.image.of = nil, m
 	if it.share == nil {
 		it.image.end = len(m.values)
@@ -184,11 +214,68 @@ func (it *Iteration) remembered() bool {
 	return true
 }
 
-// mayRemember reports whether all that the database has of a span is wanted, in the order of
-// images, and nothing else.
+// arranged makes the items of s in an image, sorted, what is read, and reports whether there is
+// one: of the span, if all of it is wanted, and else of any around s. It is true after an error,
+// too.
+func (it *Iteration) arranged(s base.Span, reverse bool) bool {
+	if !it.mayRemember() {
+		return false
+	}
+	var m *image
+	if it.limit == 0 && sameSpan(s, it.span) {
+		m = it.spanImage()
+	} else {
+		m = it.state.imageAround(s, it.node.seq)
+	}
+	if m == nil {
+		return it.err != nil
+	}
+	sorted := m.within(s)
+	it.image = imagePart{of: m, end: len(sorted), sorted: sorted, reverse: reverse}
+	return true
+}
+
+// spanImage returns the image of the span, which it may make; nil if there is none.
+func (it *Iteration) spanImage() *image {
+	if it.known == nil {
+		return nil
+	}
+	w, seq := it.known.watch.Load(), it.node.seq
+	switch {
+	case w == nil || w.over(seq):
+		it.known.rewatch(it, w)
+		return nil
+	case !w.holds(seq):
+		return nil
+	}
+	w.usedMs.Store(it.state.env.NowMs())
+	m := w.image.Load()
+	if m == nil && w.making.CompareAndSwap(false, true) {
+		m = it.makeImage(w)
+	}
+	if m != nil {
+		w.uses.Add(1)
+	}
+	return m
+}
+
+// imageAround returns an image of a span around s, for a reader at a seq, if it was read so often
+// that it is worth sorting; else nil.
+func (s *State) imageAround(of base.Span, seq base.SeqNum) *image {
+	for _, w := range s.Watched() {
+		if m := w.image.Load(); m != nil && w.holds(seq) && w.around(of) {
+			w.usedMs.Store(s.env.NowMs())
+			if w.uses.Add(1) > imageUses {
+				return m
+			}
+		}
+	}
+	return nil
+}
+
+// mayRemember reports whether all that the database has of a span is wanted, and nothing else.
 func (it *Iteration) mayRemember() bool {
-	if it.known == nil || len(it.stripes) != base.NumStripes || it.reverse || it.limit != 0 ||
-		it.from != 0 {
+	if len(it.stripes) != base.NumStripes || it.from != 0 {
 		return false
 	}
 	tx, s := it.reader.tx, it.state

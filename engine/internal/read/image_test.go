@@ -79,15 +79,49 @@ func shown(t *testing.T, it *Iteration) (items []string) {
 	return items
 }
 
-// merged returns what an ordered reading of a span shows, for which there is no image.
-func merged(t *testing.T, r Reader, s base.Span, from base.SeqNum) []string {
+// merged returns what readings of a span in one stripe after the other show, for which there is no
+// image, in the order of the keys.
+func merged(t *testing.T, r Reader, s base.Span, from base.SeqNum) (items []string) {
 	t.Helper()
-	it := begun(t, r, 0)
+	for i := range everyStripe {
+		it := begun(t, r, 0)
+		it.Since(from)
+		it.Stripes(everyStripe[i:i+1], s)
+		it.Read(s, false)
+		items = append(items, shown(t, it)...)
+		it.Close()
+	}
+	slices.Sort(items)
+	return items
+}
+
+// checkOrder compares an ordered reading of a span, with a limit or 0, with what is there, and
+// reports whether it came out of an image.
+func checkOrder(t *testing.T, r Reader, s base.Span, reverse bool, limit int, want []string) bool {
+	t.Helper()
+	if reverse {
+		want = slices.Clone(want)
+		slices.Reverse(want)
+	}
+	if limit > 0 {
+		want = want[:min(limit, len(want))]
+	}
+	it := begun(t, r, limit)
 	defer it.Close()
-	it.Since(from)
 	it.Stripes(everyStripe, s)
-	it.Read(s, false)
-	return shown(t, it)
+	it.Read(s, reverse)
+	var got []string
+	for it.Next() {
+		got = append(got, fmt.Sprintf("%s %s %d", it.Item.Key.PK, it.Item.Value, it.Item.Version))
+		if it.Tally() {
+			break
+		}
+	}
+	ok(t, it.Err())
+	if !slices.Equal(got, want) {
+		t.Fatalf("%q, reverse %v, limit %d: got %q, want %q", s, reverse, limit, got, want)
+	}
+	return it.image.sorted != nil
 }
 
 // deleteRange commits the removal of a span from some stripes.
@@ -123,7 +157,7 @@ func TestImagesShowWhatIsThere(t *testing.T) {
 	rnd := testutil.Rand(t)
 	spans := []base.Span{imageSpan, {Lo: ordered("a")}, {Lo: ordered("b3"), Hi: ordered("b6")},
 		{Lo: ordered(longStart + "2"), Hi: ordered(longStart + "8")}}
-	at, runs, uses := new(Moment), uint64(1), int64(0)
+	at, runs, uses, sorted := new(Moment), uint64(1), int64(0), 0
 	w.ok(at.Take(w.State))
 	for range testutil.Effort(250, 10_000) {
 		for range rnd.IntN(4) {
@@ -149,6 +183,10 @@ func TestImagesShowWhatIsThere(t *testing.T) {
 				if !slices.Equal(got, want) {
 					t.Fatalf("%q: got %q, want %q", s, got, want)
 				}
+				reverse, limit := rnd.IntN(2) == 0, rnd.IntN(3)*rnd.IntN(9)
+				if from == 0 && checkOrder(t, r, s, reverse, limit, want) {
+					sorted++
+				}
 			}
 			check(w.Reader(nil, nil))
 			uses = max(uses, w.imageUsesOf(s))
@@ -159,8 +197,8 @@ func TestImagesShowWhatIsThere(t *testing.T) {
 		}
 	}
 	at.Release()
-	if uses < imageUses {
-		t.Errorf("images were read %d times", uses)
+	if uses < imageUses || sorted == 0 {
+		t.Errorf("images were read %d times, %d times in order", uses, sorted)
 	}
 }
 

@@ -192,7 +192,7 @@ func (it *Iteration) Stripes(ids []uint8, s base.Span) {
 // reverse. It may be called again: that opens the sources again.
 func (it *Iteration) Read(s base.Span, reverse bool) {
 	it.passed()
-	it.err, it.windows = nil, windows{}
+	it.err, it.windows, it.image = nil, windows{}, imagePart{}
 	if it.source != nil {
 		it.source.Close()
 	}
@@ -200,6 +200,7 @@ func (it *Iteration) Read(s base.Span, reverse bool) {
 	case s.Empty():
 	case it.part != nil:
 		it.open(it.part.stripe, s, reverse, firstRows(it.limit))
+	case it.arranged(s, reverse):
 	default:
 		it.readMerged()
 		it.reverse = reverse

@@ -138,7 +138,6 @@ func TestSlotsGoBeforeNotesEnd(t *testing.T) {
 		}()
 		base.Yield()
 		pk := fmt.Sprintf("q%05d", i)
-		w.Note(keycodec.Stripe([]byte(pk)), ordered(pk))
 		w.put(pk, "v")
 		if got := w.shortScan(pk); len(got) == 0 || got[0] != pk {
 			t.Fatalf("items %q, want %s first", got, pk)

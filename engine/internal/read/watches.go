@@ -65,6 +65,12 @@ func newWatch(s base.Span, touched base.SeqNum, nowMs int64) *watch {
 // holds reports whether a reader at a seq sees what all readers of the watch do.
 func (w *watch) holds(seq base.SeqNum) bool { return seq >= w.since && !w.over(seq) }
 
+// around reports whether all of a span is watched.
+func (w *watch) around(s base.Span) bool {
+	return bytes.Compare(w.span.Lo, s.Lo) <= 0 &&
+		(w.span.Hi == nil || s.Hi != nil && bytes.Compare(s.Hi, w.span.Hi) <= 0)
+}
+
 // over reports whether the span has changed for a reader at a seq.
 func (w *watch) over(seq base.SeqNum) bool { return uint64(seq) >= w.touched.Load() }
 

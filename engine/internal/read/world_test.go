@@ -88,6 +88,7 @@ func (w *world) write(e base.Entry) base.SeqNum {
 		w.t.Error(err)
 	}
 	w.Watched().TouchKey(e.Key, e.Seq)
+	w.Note(keycodec.Stripe(key.PK), e.Key)
 	w.stripes[keycodec.Stripe(key.PK)].Put(&e, w.Hash(e.Key), w.Horizon())
 	return e.Seq
 }
