@@ -42,11 +42,15 @@ const (
 	countedShare = 0.25
 )
 
+// imageBytes is up to which size a table that is read again is sorted in memory.
+const imageBytes = 512 << 10
+
 // seekCost is what it costs to find the first keys of what is read. Why not less in order: then a
 // block of each stripe is read before the first row.
 func (p *path) seekCost(e *estimate.Estimator, c *Costs, seeks float64) float64 {
 	all := c.AllTrees()
-	if p.skip != nil || p.spread() != nil || p.ordered || p.scan.Buckets != all {
+	small := e.Rows()*e.EntryBytes(p.index) < imageBytes
+	if p.skip != nil || p.spread() != nil || p.ordered && !small || p.scan.Buckets != all {
 		return seeks * c.Seek
 	}
 	without := math.Exp(-e.Rows() / all) // the share of the stripes
@@ -145,8 +149,9 @@ func (p *path) reading(e *estimate.Estimator, c *Costs, read, seeks float64) (
 			startup += skipped / (1 + blocks/streams) // to the first block of each
 		}
 	}
-	return operator.Estimate{Rows: p.rows, Startup: streams*c.Seek + startup,
-		Cost: p.seekCost(e, c, seeks) + cost}, cost
+	seek := p.seekCost(e, c, seeks)
+	return operator.Estimate{Rows: p.rows, Startup: min(streams*c.Seek, seek) + startup,
+		Cost: seek + cost}, cost
 }
 
 // firstFetch is how many rows are fetched at once at first, and blockBytes the usual size of a

@@ -44,6 +44,26 @@ func TestFirstRows(t *testing.T) {
 	}
 }
 
+// The first rows of a small table in the order of its key, from a bound on that is not known, are
+// not sorted: to search 256 stripes for them takes as long as to search these for all.
+func TestFirstRowsOfSmallTable(t *testing.T) {
+	s := openSession(t)
+	exec(t, s, "CREATE TABLE t (id INTEGER, s TEXT, PRIMARY KEY (id))")
+	var rows []string
+	for i := range 2_500 {
+		rows = append(rows, fmt.Sprintf("(%d, 'text of row %d')", i, i))
+	}
+	exec(t, s, "INSERT INTO t VALUES "+strings.Join(rows, ", "))
+	exec(t, s, "ANALYZE")
+	for _, order := range []string{"id", "id DESC"} {
+		text := "SELECT s FROM t WHERE id >= ? ORDER BY " + order + " LIMIT 10"
+		plan := queried(t, s, "EXPLAIN "+text, 7)
+		if !strings.Contains(plan, "order: id") {
+			t.Errorf("by %s:\n%s", order, plan)
+		}
+	}
+}
+
 // A query whose context ends when its first row comes hands on no more than a thousand others,
 // though it has all of them in memory.
 func TestQueryEnds(t *testing.T) {
