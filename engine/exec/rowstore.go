@@ -15,7 +15,7 @@ type rowStore struct {
 
 // Sizes of chunks: each is twice as large as the one before, and a larger row has one for itself.
 const (
-	firstChunkBytes = 4 << 10
+	firstChunkBytes = 512
 	chunkBits       = 20
 	maxChunkBytes   = 1 << chunkBits
 )
