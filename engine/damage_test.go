@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"testing"
 
@@ -34,19 +33,7 @@ func damageDatabase(t *testing.T) (files map[string][]byte, want map[string]stri
 	}
 	want = content(t, db)
 	mustClose(t, db)
-	names, err := mem.List("db")
-	ok(t, err)
-	files = map[string][]byte{}
-	for _, name := range names {
-		f, err := mem.Open(filepath.Join("db", name))
-		ok(t, err)
-		size, err := f.Size()
-		ok(t, err)
-		files[name], err = io.ReadAll(io.NewSectionReader(f, 0, size))
-		ok(t, err)
-		ok(t, f.Close())
-	}
-	return files, want
+	return filesOf(t, mem, "db"), want
 }
 
 // Goal: damage to any stored byte is an error that names a file of the database, or

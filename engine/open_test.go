@@ -265,38 +265,13 @@ func TestReadOnlyWritesNothing(t *testing.T) {
 // Without the leases of readers: they are no part of the database.
 func snapshotFiles(t testing.TB, fsys vfs.FS, dir string) map[string]string {
 	t.Helper()
-	names, err := fsys.List(dir)
-	ok(t, err)
 	files := map[string]string{}
-	for _, name := range names {
-		if name == "READERS" {
-			continue
+	for name, b := range filesOf(t, fsys, dir) {
+		if name != "READERS" {
+			files[name] = string(b)
 		}
-		f, err := fsys.Open(filepath.Join(dir, name))
-		ok(t, err)
-		size, err := f.Size()
-		ok(t, err)
-		b := make([]byte, size)
-		_, _ = f.ReadAt(b, 0)
-		files[name] = string(b)
-		ok(t, f.Close())
 	}
 	return files
-}
-
-// restore makes a fresh file system with the given files.
-func restore(t testing.TB, dir string, files map[string]string) *vfs.MemFS {
-	t.Helper()
-	fsys := vfs.NewMem()
-	ok(t, fsys.MkdirAll(dir))
-	for name, content := range files {
-		f, err := fsys.Create(filepath.Join(dir, name))
-		ok(t, err)
-		_, err = f.WriteAt([]byte(content), 0)
-		ok(t, err)
-		ok(t, f.Close())
-	}
-	return fsys
 }
 
 // Without the right to write, opening for writing fails and says so; read-only works.
@@ -354,7 +329,7 @@ func TestUnknownFormatVersions(t *testing.T) {
 		changed := maps.Clone(files)
 		changed[name] = string(b)
 		for _, o := range []engine.Options{{ReadOnly: true}, {}} {
-			fsys := restore(t, "db", changed)
+			fsys := stored(t, changed)
 			db, err := engine.OpenFS(fsys, "db", &o)
 			if err == nil { // an SST is looked into when it is needed
 				_, err = db.Verify(ctx, nil)
@@ -382,7 +357,7 @@ func TestMissingFiles(t *testing.T) {
 		less := maps.Clone(files)
 		delete(less, name)
 		for _, o := range []engine.Options{{}, {ReadOnly: true}} {
-			fsys := restore(t, "db", less)
+			fsys := stored(t, less)
 			db, err := engine.OpenFS(fsys, "db", &o)
 			if name == "CURRENT" {
 				wantIs(t, err, engine.ErrNotDatabase)

@@ -49,14 +49,16 @@ func filesOfNames(t testing.TB, fsys vfs.FS, dir string, names []string) fileSet
 }
 
 // store puts the files into directory db of a new file system.
-func (s fileSet) store(t testing.TB) *vfs.MemFS {
+func (s fileSet) store(t testing.TB) *vfs.MemFS { return stored(t, s) }
+
+func stored[T string | []byte](t testing.TB, files map[string]T) *vfs.MemFS {
 	t.Helper()
 	mem := vfs.NewMem()
 	ok(t, mem.MkdirAll("db"))
-	for name, b := range s {
+	for name, b := range files {
 		f, err := mem.Create(filepath.Join("db", name))
 		ok(t, err)
-		_, err = f.Write(b)
+		_, err = f.Write([]byte(b))
 		ok(t, err)
 		ok(t, f.Close())
 	}

@@ -294,7 +294,7 @@ func TestPowerCutWhileSettingsAreStored(t *testing.T) {
 	mem := vfs.NewMem()
 	mustClose(t, openOn(t, mem, engine.Options{Compression: engine.LZ4}))
 	files := snapshotFiles(t, mem, "db")
-	copied := func() *vfstest.CrashFS { return vfstest.CrashOf(restore(t, "db", files)) }
+	copied := func() *vfstest.CrashFS { return vfstest.CrashOf(stored(t, files)) }
 	cutAtEveryOperation(t, "change", copied, allChosen, nil, first, allChosenText)
 }
 

@@ -225,7 +225,7 @@ func TestMovedBlocksAreNoticed(t *testing.T) {
 				}
 				changed := maps.Clone(files)
 				changed[name] = string(b)
-				db := openOn(t, restore(t, "db", changed), o)
+				db := openOn(t, stored(t, changed), o)
 				for k := range n {
 					v, err := db.Get(key(k))
 					if string(v) != value(k) && !errors.Is(err, engine.ErrCorrupt) {
