@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -92,8 +93,7 @@ func (l *lists) first(tx store.Reader, list int) (n int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		_, err = fmt.Sscan(string(it.Key.SK), &n)
-		return n, err
+		return strconv.Atoi(string(it.Key.SK)) // not Sscan, to which 0008 is octal
 	}
 	return 0, nil
 }
