@@ -108,7 +108,7 @@ func (r *Reader) partFor(t *tail, key []byte, snap base.SeqNum) (int, error) {
 }
 
 // find returns the data block that decides about key at snap, with its part of the index; the
-// number of blocks if there is none.
+// number of blocks if no block does.
 func (r *Reader) find(t *tail, key []byte, snap base.SeqNum) (*indexBlock, int, error) {
 	p, err := r.partFor(t, key, snap)
 	if err != nil || p == len(t.parts) {

@@ -54,7 +54,7 @@ type Pruner interface {
 func (c *Cursor) Prune(p Pruner) { c.pruner = p }
 
 // keptFrom returns the first block from i on, in the direction, that is not pruned: the number of
-// blocks or -1 if there is none.
+// blocks or -1 without one.
 func (c *Cursor) keptFrom(i int, reverse bool) int {
 	if c.pruner == nil || len(c.t.blocks) == 1 {
 		return i

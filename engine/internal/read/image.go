@@ -235,7 +235,7 @@ func (it *Iteration) arranged(s base.Span, reverse bool) bool {
 	return true
 }
 
-// spanImage returns the image of the span, which it may make; nil if there is none.
+// spanImage returns the image of the span, which it may make, or nil.
 func (it *Iteration) spanImage() *image {
 	if it.known == nil {
 		return nil

@@ -17,7 +17,7 @@ func (u *Upkeep) pickerOptions() compaction.Options {
 }
 
 // pickMerge is compaction.Pick among the runs of the view that can be read. Where reads have paid
-// for a merge, fewer runs are left; they begin to pay again when there is none to make.
+// for a merge, fewer runs are left; they begin to pay again when no merge is due.
 func (u *Upkeep) pickMerge(
 	id uint8, v *stripe.View, o compaction.Options, nowMs int64, horizon base.SeqNum,
 ) (plan compaction.Plan, ok bool) {
