@@ -20,25 +20,25 @@ func (u *Upkeep) pickerOptions() compaction.Options {
 // for a merge, fewer runs are left; they begin to pay again when no merge is due.
 func (u *Upkeep) pickMerge(
 	id uint8, v *stripe.View, o compaction.Options, nowMs int64, horizon base.SeqNum,
-) (plan compaction.Plan, ok bool) {
-	if s := &u.env.Stripes[id]; s.Paid(v) {
+) (compaction.Plan, bool) {
+	s := &u.env.Stripes[id]
+	paid := s.Paid(v)
+	if paid {
 		o = o.Read()
-		defer func() {
-			if !ok {
-				s.Settle()
-			}
-		}()
 	}
 	n := v.Readable()
 	if n == len(v.Runs) { // else no merge rewrites values
 		o.ValueBytes, o.ValueGarbage = uint64(v.ValueBytes), uint64(v.GarbageBytes)
 	}
-	plan, ok = compaction.Pick(runInfos(v)[:n], o, nowMs, horizon)
+	plan, ok := compaction.Pick(runInfos(v)[:n], o, nowMs, horizon)
 	if n < len(v.Runs) {
 		// Nothing that hides something in the damaged run can be dropped; so a single
 		// run would stay as it is.
 		plan.Bottom = false
 		ok = ok && plan.Hi-plan.Lo > 1
+	}
+	if paid && !ok {
+		s.Settle()
 	}
 	return plan, ok
 }
