@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -39,7 +40,8 @@ func lastOf[T any](seq func(func(T, error) bool)) error {
 }
 
 // TestReadsFailWithTheirOperations: a read of a file that fails, whichever it is, is the error of
-// the call that needs it, and the next call is none the worse for it.
+// the call that needs it, and the next call is none the worse for it. If blocks are read together,
+// those that are needed are read again one by one: they fail when the device goes on to fail.
 func TestReadsFailWithTheirOperations(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	var plan atomic.Pointer[vfstest.FailPlan]
@@ -64,10 +66,12 @@ func TestReadsFailWithTheirOperations(t *testing.T) {
 	}
 	for name, call := range readingCalls(db, pks) {
 		failed := 0
+		lasting := readsTogether.MatchString(name)
 		for at := int64(1); ; at++ {
-			p := &vfstest.FailPlan{At: at, Err: errDisk, Match: func(op vfstest.Op) bool {
+			p := &vfstest.FailPlan{At: at, Err: errDisk, Lasting: lasting}
+			p.Match = func(op vfstest.Op) bool {
 				return op.Kind == vfstest.OpReadAt && strings.HasSuffix(op.Name, ".sst")
-			}}
+			}
 			plan.Store(p)
 			err := call()
 			plan.Store(nil)
@@ -85,6 +89,9 @@ func TestReadsFailWithTheirOperations(t *testing.T) {
 		}
 	}
 }
+
+// readsTogether matches the names of calls that read several blocks of a file at once.
+var readsTogether = regexp.MustCompile("^(MultiGet of many|MultiHas|FilterNew|InsertNew)")
 
 // readingCalls are calls that have to read the files of some partitions.
 func readingCalls(db *engine.DB, pks [][]byte) map[string]func() error {

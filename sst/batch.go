@@ -32,17 +32,15 @@ type Batch struct {
 	// tombstones nor data blocks are read, except data blocks of files without filters.
 	FiltersOnly bool
 	// KeysOnly is for large groups whose values are not wanted: what is found may be
-	// without its value, and blocks that are not cached mostly stay so, see readOnce.
+	// without its value, and blocks that are not cached stay so more often, see readOnce.
 	KeysOnly bool
 	// NoValues leaves large values unread, whatever the group.
 	NoValues bool
 	// Unfiltered says that the filters of the files that Ask is called for are not asked.
 	Unfiltered bool
 
-	once  sequential // stored blocks
-	raw   []byte     // one of them, decoded
-	block dataBlock  // in raw or once
-	reads uint       // blocks that were not cached
+	own   ownBlock
+	reads uint // blocks that were not cached
 
 	files   []askedFile
 	asks    []ask
@@ -56,6 +54,8 @@ type askedFile struct {
 	end int // of its questions
 
 	unfiltered bool
+	absent     bool // a key was
+	found      int  // keys that were
 }
 
 // asksFilters reports whether filters of the file are asked.
@@ -87,7 +87,11 @@ func (b *Batch) Ask(r *Reader, ls []base.Lookup, which []uint32, snap base.SeqNu
 		}
 	}
 	if len(b.asks) > first {
-		b.files = append(b.files, askedFile{r: r, end: len(b.asks), unfiltered: b.Unfiltered})
+		unfiltered := b.Unfiltered
+		if !b.FiltersOnly && !b.KeysOnly && !b.NoValues { // else keys are expected to be absent
+			unfiltered = unfiltered || !r.asksFilters()
+		}
+		b.files = append(b.files, askedFile{r: r, end: len(b.asks), unfiltered: unfiltered})
 	}
 }
 
@@ -128,48 +132,61 @@ func (b *Batch) answer(ls []base.Lookup, snap base.SeqNum) error {
 	if b.FiltersOnly {
 		b.believeFilters(ls)
 	}
-	var err error
-	if b.KeysOnly {
-		err = b.readOnce(ls, snap)
-	} else {
-		err = b.loadBlocks()
-	}
-	if err != nil {
+	if err := b.readOnce(ls, snap); err != nil {
 		return err
 	}
-	return b.searchBlocks(ls, snap)
+	if err := b.searchBlocks(ls, snap); err != nil {
+		return err
+	}
+	for i := range b.files {
+		if f := &b.files[i]; f.absent {
+			f.r.noteAbsent()
+		} else {
+			f.r.noteFound(f.found)
+		}
+	}
+	return nil
 }
 
-// findParts finds the parts of the indexes that lead to the blocks that decide, and puts the
-// questions of each file in order of its parts.
-func (b *Batch) findParts(ls []base.Lookup, snap base.SeqNum) error {
+// narrow leaves of the questions of each file those that keep puts to their front.
+func (b *Batch) narrow(keep func(f *askedFile, asks []ask) (kept int, err error)) error {
 	n, lo := 0, 0
 	for i := range b.files {
 		f := &b.files[i]
 		asks := b.asks[lo:f.end]
 		lo = f.end
-		if len(f.t.parts) == 1 {
-			n += copy(b.asks[n:], asks)
-			f.end = n
-			continue
+		kept, err := keep(f, asks)
+		if err != nil {
+			return err
 		}
-		first := n
+		n += copy(b.asks[n:], asks[:kept])
+		f.end = n
+	}
+	b.asks = b.asks[:n]
+	return nil
+}
+
+// findParts finds the parts of the indexes that lead to the blocks that decide, and puts the
+// questions of each file in order of its parts.
+func (b *Batch) findParts(ls []base.Lookup, snap base.SeqNum) error {
+	return b.narrow(func(f *askedFile, asks []ask) (n int, err error) {
+		if len(f.t.parts) == 1 {
+			return len(asks), nil
+		}
 		for _, a := range asks {
 			p, err := f.r.partFor(f.t, ls[a.lookup].Key, snap)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			a.part = uint32(p)
-			b.asks[n] = a
+			asks[n] = a
 			if p < len(f.t.parts) { // else all versions of the file's last key are too new
 				n++
 			}
 		}
-		f.end = n
-		slices.SortFunc(b.asks[first:n], byPart)
-	}
-	b.asks = b.asks[:n]
-	return nil
+		slices.SortFunc(asks[:n], byPart)
+		return n, nil
+	})
 }
 
 func byPart(x, y ask) int { return cmp.Compare(x.part, y.part) }
@@ -177,84 +194,66 @@ func byPart(x, y ask) int { return cmp.Compare(x.part, y.part) }
 // askFilters keeps the questions that the filters of parts let through, before the parts are
 // touched, as Reader.locate does.
 func (b *Batch) askFilters(ls []base.Lookup) error {
-	n, lo := 0, 0
-	for i := range b.files {
-		f := &b.files[i]
-		asks := b.asks[lo:f.end]
-		lo = f.end
-		first := n
+	return b.narrow(func(f *askedFile, asks []ask) (n int, err error) {
 		if !f.asksParts() {
-			n += copy(b.asks[n:], asks)
-		} else {
-			var filter *zonemap.Filter
-			for j, a := range asks {
-				if j == 0 || a.part != asks[j-1].part {
-					var err error
-					if filter, err = f.r.filter(f.t, int(a.part)); err != nil {
-						return err
-					}
-				}
-				b.asks[n] = a
-				if filter.Contains(ls[a.lookup].Hash) {
-					n++
+			return len(asks), nil
+		}
+		var filter *zonemap.Filter
+		for j, a := range asks {
+			if j == 0 || a.part != asks[j-1].part {
+				if filter, err = f.r.filter(f.t, int(a.part)); err != nil {
+					return 0, err
 				}
 			}
-			b.countProbes(f.r, len(asks), n-first)
+			asks[n] = a
+			if filter.Contains(ls[a.lookup].Hash) {
+				n++
+			}
 		}
-		f.end = n
-	}
-	b.asks = b.asks[:n]
-	return nil
+		b.countProbes(f, len(asks), n)
+		return n, nil
+	})
 }
 
-func (b *Batch) countProbes(r *Reader, asked, passed int) {
+func (b *Batch) countProbes(f *askedFile, asked, passed int) {
 	b.Stats.Probes += uint64(asked)
 	b.Stats.Positives += uint64(passed)
 	if asked > passed {
-		r.stats.c.Add(statNegatives, uint64(asked-passed))
+		f.absent = true
+		f.r.stats.c.Add(statNegatives, uint64(asked-passed))
 	}
 }
 
 // askIndexes finds the blocks that decide, and puts the questions of each file in order
 // of their blocks.
 func (b *Batch) askIndexes(ls []base.Lookup, snap base.SeqNum) error {
-	n, lo := 0, 0
-	for i := range b.files {
-		f := &b.files[i]
-		asks := b.asks[lo:f.end]
-		lo = f.end
-		first := n
-		if len(asks) == 0 || b.FiltersOnly && f.t.ownFilters {
-			n += copy(b.asks[n:], asks)
-			f.end = n
-			continue
+	return b.narrow(func(f *askedFile, asks []ask) (n int, err error) {
+		if b.FiltersOnly && f.t.ownFilters {
+			return len(asks), nil
 		}
 		var x *indexBlock
 		for j, a := range asks {
-			var err error
 			if j == 0 || a.part != asks[j-1].part {
 				if x, err = f.r.part(f.t, int(a.part)); err != nil {
-					return err
+					return 0, err
 				}
 			}
 			block, err := f.r.findIn(f.t, x, ls[a.lookup].Key, snap)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			a.block = uint32(block)
-			b.asks[n] = a
+			asks[n] = a
 			if block < len(f.t.blocks) { // else all versions of the file's last key are too new
 				n++
 			}
 		}
 		if f.asksParts() {
-			f.r.stats.c.Add(statPassedOnly, uint64(len(asks)-(n-first)))
+			f.r.stats.c.Add(statPassedOnly, uint64(len(asks)-n))
 		}
-		f.end = n
-		slices.SortFunc(b.asks[first:n], byBlock)
-	}
-	b.asks = b.asks[:n]
-	return nil
+		slices.SortFunc(asks[:n], byBlock)
+		return n, nil
+	})
 }
 
 func byBlock(x, y ask) int { return cmp.Compare(x.block, y.block) }
@@ -262,81 +261,46 @@ func byBlock(x, y ask) int { return cmp.Compare(x.block, y.block) }
 // askPartitions keeps the questions that the other filters let through. Requires: those of a file
 // are in order of their blocks.
 func (b *Batch) askPartitions(ls []base.Lookup) error {
-	n, lo := 0, 0
-	for i := range b.files {
-		f := &b.files[i]
+	return b.narrow(func(f *askedFile, asks []ask) (n int, err error) {
 		if !f.asksFilters() || f.t.ownFilters {
-			n += copy(b.asks[n:], b.asks[lo:f.end])
-			lo, f.end = f.end, n
-			continue
+			return len(asks), nil
 		}
-		first, asked := n, f.end-lo
-		for lo < f.end {
-			part := f.t.props.partitionOf(int(b.asks[lo].block))
-			filter, err := f.r.filter(f.t, part)
-			if err != nil {
-				return err
-			}
-			end := f.t.props.blocks
-			if part+1 < len(f.t.props.partitions) {
-				end = f.t.props.partitions[part+1].firstBlock
-			}
-			for ; lo < f.end && uint64(b.asks[lo].block) < end; lo++ {
-				a := b.asks[lo]
-				b.asks[n] = a
-				if filter.Contains(ls[a.lookup].Hash) {
-					n++
+		var filter *zonemap.Filter
+		end := uint64(0) // of the blocks of the filter
+		for _, a := range asks {
+			if uint64(a.block) >= end {
+				part := f.t.props.partitionOf(int(a.block))
+				if filter, err = f.r.filter(f.t, part); err != nil {
+					return 0, err
+				}
+				end = f.t.props.blocks
+				if part+1 < len(f.t.props.partitions) {
+					end = f.t.props.partitions[part+1].firstBlock
 				}
 			}
+			asks[n] = a
+			if filter.Contains(ls[a.lookup].Hash) {
+				n++
+			}
 		}
-		b.countProbes(f.r, asked, n-first)
-		f.end = n
-	}
-	b.asks = b.asks[:n]
-	return nil
+		b.countProbes(f, len(asks), n)
+		return n, nil
+	})
 }
 
 // believeFilters takes what the filters let through for found, and keeps the questions to
 // files without filters.
 func (b *Batch) believeFilters(ls []base.Lookup) {
-	n, lo := 0, 0
-	for i := range b.files {
-		f := &b.files[i]
-		asks := b.asks[lo:f.end]
-		lo = f.end
+	_ = b.narrow(func(f *askedFile, asks []ask) (int, error) {
 		if len(f.t.filters) == 0 {
-			n += copy(b.asks[n:], asks)
-		} else {
-			for _, a := range asks {
-				ls[a.lookup].Set(&base.Entry{Kind: base.KindPut, Seq: base.MaxSeqNum})
-			}
-			f.r.stats.c.Add(statPassedOnly, uint64(len(asks)))
+			return len(asks), nil
 		}
-		f.end = n
-	}
-	b.asks = b.asks[:n]
-}
-
-// loadBlocks gets the blocks, each once. Requires: the questions of a file are in order
-// of their blocks.
-func (b *Batch) loadBlocks() error {
-	lo := 0
-	for i := range b.files {
-		f := &b.files[i]
-		for first := lo; lo < f.end; lo++ {
-			a := &b.asks[lo]
-			if lo > first && b.asks[lo-1].block == a.block {
-				a.data = b.asks[lo-1].data
-				continue
-			}
-			var err error
-			if a.data, err = f.r.dataBlock(f.t, int(a.block)); err != nil {
-				return err
-			}
-			b.Stats.DataReads++
+		for _, a := range asks {
+			ls[a.lookup].Set(&base.Entry{Kind: base.KindPut, Seq: base.MaxSeqNum})
 		}
-	}
-	return nil
+		f.r.stats.c.Add(statPassedOnly, uint64(len(asks)))
+		return 0, nil
+	})
 }
 
 // searchBlocks looks for the keys in their blocks: by the heads first, then by whole keys

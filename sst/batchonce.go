@@ -1,6 +1,10 @@
 package sst
 
-import "github.com/kstonedb/kstone/internal/base"
+import (
+	"bytes"
+
+	"github.com/kstonedb/kstone/internal/base"
+)
 
 const (
 	// onceReadBytes bounds a read of several blocks at once, onceGapBytes what it reads
@@ -19,41 +23,34 @@ const (
 // if there is none. Why: a large group comes to every block in the same order each time,
 // and would push out of the cache what the next one asks for first.
 func (b *Batch) readOnce(ls []base.Lookup, snap base.SeqNum) error {
-	n, lo := 0, 0
-	for i := range b.files {
-		f := &b.files[i]
-		b.once.reset()
-		for lo < f.end {
-			end := lo + 1
-			for end < f.end && b.asks[end].block == b.asks[lo].block {
-				end++
+	err := b.narrow(func(f *askedFile, asks []ask) (n int, err error) {
+		b.own.stored.reset()
+		for lo, end := 0, 0; lo < len(asks); lo = end {
+			for end = lo + 1; end < len(asks) && asks[end].block == asks[lo].block; end++ {
 			}
 			b.Stats.DataReads++
-			d, kept, err := b.onceBlock(f, b.asks[lo:f.end])
+			d, kept, err := b.onceBlock(f, asks[lo:])
 			if err != nil {
-				return err
+				return 0, err
 			}
-			asks := b.asks[lo:end]
-			lo = end
 			if !kept {
-				if err := b.searchOnce(f, d, asks, ls, snap); err != nil {
-					return err
+				if err := b.searchOnce(f, d, asks[lo:end], ls, snap); err != nil {
+					return 0, err
 				}
 				continue
 			}
-			for _, a := range asks {
+			for _, a := range asks[lo:end] {
 				a.data = d
-				b.asks[n] = a
+				asks[n] = a
 				n++
 			}
 		}
-		f.end = n
+		return n, nil
+	})
+	if cap(b.own.raw) > maxOnceBytes {
+		b.own.raw = nil
 	}
-	b.asks = b.asks[:n]
-	if cap(b.raw) > maxOnceBytes {
-		b.raw = nil
-	}
-	return nil
+	return err
 }
 
 // onceBlock returns the block of the first of asks; kept reports that it stays valid, else
@@ -70,30 +67,27 @@ func (b *Batch) onceBlock(f *askedFile, asks []ask) (d *dataBlock, kept bool, er
 		return nil, false, err
 	}
 	h := x.handle(i)
-	if !b.once.holds(h) {
-		if err = b.once.fill(r, f.t, h, f.span(x, asks)); err != nil {
-			err = b.once.fill(r, f.t, h, 0) // only what is needed must be readable
+	stored := &b.own.stored
+	if !stored.holds(h) {
+		span := f.span(x, asks)
+		if err = stored.fill(r, f.t, h, span); err != nil && uint64(span) > h.end()-h.off {
+			err = stored.fill(r, f.t, h, 0) // only what is needed must be readable
 		}
 		if err != nil {
 			return nil, false, err
 		}
 	}
 	b.reads++
-	if r.group.Admits(int64(h.raw), b.reads%admitOnce != 0) {
-		raw, err := b.once.decode(r, h)
+	if r.admits(h, b.KeysOnly, b.KeysOnly && b.reads%admitOnce != 0) {
+		raw, err := stored.decode(r, h)
 		if err != nil {
 			return nil, false, err
 		}
 		d, err = r.keepBlock(f.t, i, h, raw)
 		return d, true, err
 	}
-	b.raw = b.raw[:0]
-	raw, err := b.once.view(r, h, &b.raw)
-	if err != nil {
-		return nil, false, err
-	}
-	b.block, err = openDataBlock(raw)
-	return &b.block, false, r.named(err, h.off)
+	d, err = b.own.decode(r, h)
+	return d, false, err
 }
 
 // span returns how many bytes from the first block of asks on hold blocks that are asked
@@ -134,7 +128,6 @@ func (b *Batch) searchOnce(
 		if err := b.take(f, a, d, pos, exact, l); err != nil {
 			return err
 		}
-		l.Value = nil // in memory that is used again
 	}
 	f.countLookups(len(asks))
 	return nil
@@ -145,25 +138,31 @@ func (b *Batch) take(
 	f *askedFile, a *ask, d *dataBlock, pos int, found bool, l *base.Lookup,
 ) error {
 	if !found {
-		if f.asksFilters() && !d.hasNewer(pos, l.Key) {
+		if d.hasNewer(pos, l.Key) {
+			return nil
+		}
+		f.absent = true
+		if f.asksFilters() {
 			b.Stats.FalsePositives++
 			f.r.stats.c.Add(statFalsePositives, 1)
 		}
 		return nil
 	}
+	f.found++
 	var e base.Entry
 	if !d.entry(pos, &e) {
 		return f.r.damagedEntry(f.t, int(a.block), pos)
 	}
-	switch {
-	case !e.Large:
-	case b.KeysOnly || b.NoValues:
+	switch own := d == &b.own.block; { // whose memory is used again
+	case (own || e.Large) && (b.KeysOnly || b.NoValues):
 		e.Value = nil
-	default:
+	case e.Large:
 		var err error
 		if e.Value, err = f.r.CachedValue(e.Value); err != nil {
 			return err
 		}
+	case own:
+		e.Value = bytes.Clone(e.Value)
 	}
 	l.Value, l.Seq, l.Expiry, l.Kind = e.Value, e.Seq, e.Expiry, e.Kind
 	l.Done, l.Found = true, true

@@ -281,6 +281,73 @@ func (r *Reader) readRanges(t *tail) (list []base.RangeTombstone, sizeBytes int6
 	return list, int64(len(raw)) + int64(len(list))*perTombstone, nil
 }
 
+// ownBlock is a data block that the cache does not keep, in memory that is used again.
+type ownBlock struct {
+	stored sequential
+	raw    []byte // if it was compressed
+	block  dataBlock
+}
+
+var ownBlocks = sync.Pool{New: func() any { return new(ownBlock) }}
+
+// decode decodes block h, which is stored, into the memory of o, until the next call.
+func (o *ownBlock) decode(r *Reader, h blockHandle) (*dataBlock, error) {
+	raw, err := o.stored.view(r, h, &o.raw)
+	if err != nil {
+		return nil, err
+	}
+	o.block, err = openDataBlock(raw)
+	return &o.block, r.named(err, h.off)
+}
+
+// release lets the memory be used for another block. A nil o has none.
+func (o *ownBlock) release() {
+	if o == nil {
+		return
+	}
+	if base.Invariants { // what still refers to it shows
+		clear(o.raw)
+		clear(o.stored.buf)
+	}
+	ownBlocks.Put(o)
+}
+
+// maxOwnBytes bounds the blocks that are read into memory that is used again.
+const maxOwnBytes = 64 << 10
+
+// blockOnce is dataBlock for a caller that has no use for the block afterwards: a full cache takes
+// one of a few, and the others are in own, which the caller releases; else own is nil.
+func (r *Reader) blockOnce(t *tail, i int) (b *dataBlock, own *ownBlock, err error) {
+	if b := t.blocks[i].Get(); b != nil {
+		return b, nil, nil
+	}
+	x, err := r.partOf(t, nil, i)
+	if err != nil {
+		return nil, nil, err
+	}
+	h := x.handle(i)
+	if r.admits(h, false, false) {
+		b, err = r.dataBlock(t, i)
+		return b, nil, err
+	}
+	r.stats.c.Add(statBlockMisses, 1)
+	own = ownBlocks.Get().(*ownBlock)
+	if err = own.stored.fill(r, t, h, 0); err == nil {
+		b, err = own.decode(r, h)
+	}
+	if err != nil {
+		own.release()
+		return nil, nil, err
+	}
+	return b, own, nil
+}
+
+// admits is Group.Admits of a block, but for a large one if its values are wanted: to copy them
+// would take as long as to read it.
+func (r *Reader) admits(h blockHandle, keysOnly, once bool) bool {
+	return !keysOnly && h.raw > maxOwnBytes || r.group.Admits(int64(h.raw), once)
+}
+
 // dataBlock returns data block i, from the cache or the file.
 func (r *Reader) dataBlock(t *tail, i int) (*dataBlock, error) {
 	if b := t.blocks[i].Get(); b != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
@@ -42,6 +43,8 @@ type Reader struct {
 
 	tail cache.Slot[*tail]
 	mu   sync.Mutex // serialises loading tail
+
+	present atomic.Uint32 // lookups in a row that found their key, up to presentEnough
 
 	// Of a value file: the places of its values in the cache, by a hash of their offsets, and how
 	// many bytes of it are referred to.
@@ -122,9 +125,9 @@ func (r *Reader) mayCover(key []byte, snap base.SeqNum) bool {
 // Get finds the newest version of key, tombstones included, with a sequence number
 // of at most snap. Hash is base.Hash(key, Seed). Range tombstones are not applied.
 //
-// It sets every field of e but Key. The value is a view into a decoded block and
+// It sets every field of e but Key. The value is a view into a decoded block, or a copy, and
 // stays valid as long as it is referenced. A cached Get does not allocate. A large value is read
-// from its file.
+// from its file. The filter is not asked after many lookups that have found their keys.
 func (r *Reader) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bool, error) {
 	found, err := r.Find(key, hash, snap, e)
 	if found && e.Large {
@@ -143,14 +146,15 @@ func (r *Reader) Find(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) 
 	if err != nil {
 		return false, err
 	}
-	i, filtered, err := r.locate(t, key, hash, snap)
+	i, filtered, err := r.locate(t, key, hash, snap, r.asksFilters())
 	if err != nil || i < 0 {
 		return false, err
 	}
-	b, err := r.dataBlock(t, i)
+	b, own, err := r.blockOnce(t, i)
 	if err != nil {
 		return false, err
 	}
+	defer own.release()
 	if filtered {
 		r.stats.c.Add(statFilteredLookups, 1)
 	} else {
@@ -162,23 +166,45 @@ func (r *Reader) Find(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) 
 		if ok = b.entry(pos, &be); ok {
 			e.Value, e.Seq, e.Expiry, e.Kind = be.Value, be.Seq, be.Expiry, be.Kind
 			e.Large = be.Large
+			if own != nil {
+				e.Value = bytes.Clone(e.Value) // the memory of the block is used again
+			}
+			r.noteFound(1)
 			return true, nil
 		}
 	}
 	if !ok {
 		return false, r.damagedEntry(t, i, pos)
 	}
-	if filtered {
-		r.countFalsePositive(b, pos, key)
+	if !b.hasNewer(pos, key) {
+		r.noteAbsent()
+		if filtered {
+			r.stats.c.Add(statFalsePositives, 1)
+		}
 	}
 	return false, nil
 }
 
-// countFalsePositive counts a filter's wrong answer: the key belongs in front of the
-// entry at pos and is not there.
-func (r *Reader) countFalsePositive(b *dataBlock, pos int, key []byte) {
-	if !b.hasNewer(pos, key) {
-		r.stats.c.Add(statFalsePositives, 1)
+// presentEnough is how many lookups in a row must find their key before the filters of a file are
+// left alone. Why: the filter of a key that is there costs a read or a place in the cache, and
+// gives nothing; that of an absent key saves a data block. Where one key of so many is absent, both
+// cost about the same.
+const presentEnough = 64
+
+// asksFilters reports whether the filters of the file are worth asking.
+func (r *Reader) asksFilters() bool { return r.present.Load() < presentEnough }
+
+// noteFound notes that as many lookups have found their key.
+func (r *Reader) noteFound(n int) {
+	if n > 0 && r.asksFilters() {
+		r.present.Add(uint32(min(n, presentEnough)))
+	}
+}
+
+// noteAbsent notes that a key is not in the file.
+func (r *Reader) noteAbsent() {
+	if r.present.Load() != 0 { // else other cores would lose the cache line
+		r.present.Store(0)
 	}
 }
 
@@ -195,16 +221,17 @@ func (b *dataBlock) hasNewer(pos int, key []byte) bool {
 }
 
 // locate returns the block that decides about key at snap, -1 if the file has no
-// such version. The filter of a part is asked before the part is touched. filtered
-// reports whether a filter was asked.
+// such version. If ask is set, the filter is asked: that of a part before the part is touched.
+// filtered reports whether there was one.
 func (r *Reader) locate(
-	t *tail, key []byte, hash uint64, snap base.SeqNum,
+	t *tail, key []byte, hash uint64, snap base.SeqNum, ask bool,
 ) (block int, filtered bool, err error) {
+	filtered = ask && len(t.filters) > 0
 	p, err := r.partFor(t, key, snap)
 	if err != nil || p == len(t.parts) { // or the file's last key is newer than snap
 		return -1, false, err
 	}
-	if t.ownFilters {
+	if filtered && t.ownFilters {
 		if may, err := r.askFilter(t, p, hash); err != nil || !may {
 			return -1, true, err
 		}
@@ -218,17 +245,17 @@ func (r *Reader) locate(
 		return -1, false, err
 	}
 	if i == len(t.blocks) { // as above
-		if t.ownFilters {
+		if filtered && t.ownFilters {
 			r.stats.c.Add(statPassedOnly, 1)
 		}
 		return -1, false, nil
 	}
-	if len(t.filters) > 0 && !t.ownFilters {
+	if filtered && !t.ownFilters {
 		if may, err := r.askFilter(t, t.props.partitionOf(i), hash); err != nil || !may {
 			return -1, true, err
 		}
 	}
-	return i, len(t.filters) > 0, nil
+	return i, filtered, nil
 }
 
 // askFilter asks the filter of a partition and counts negative answers.
@@ -239,6 +266,7 @@ func (r *Reader) askFilter(t *tail, part int, hash uint64) (bool, error) {
 	}
 	if !f.Contains(hash) {
 		r.stats.c.Add(statNegatives, 1)
+		r.noteAbsent()
 		return false, nil
 	}
 	return true, nil
@@ -269,7 +297,7 @@ func (r *Reader) MayContain(key []byte, hash uint64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	i, filtered, err := r.locate(t, key, hash, base.MaxSeqNum)
+	i, filtered, err := r.locate(t, key, hash, base.MaxSeqNum, true)
 	if i >= 0 && filtered {
 		r.stats.c.Add(statPassedOnly, 1)
 	}

@@ -173,16 +173,17 @@ func TestDiscardAfterSync(t *testing.T) {
 	w.checkAll()
 }
 
-// Each read of files that a group of lookups makes fails in turn: the error is that of the read,
+// From each read of files that a group of lookups makes on all fail: the error is that of the read,
 // and the same batch answers the same lookups afterwards.
 func TestFaultsOfBatches(t *testing.T) {
 	broken := errors.New("broken disk")
 	for at := int64(1); ; at++ {
 		w := newFaulty(t)
 		w.freeze()
-		p := &vfstest.FailPlan{At: at, Err: broken, Match: func(op vfstest.Op) bool {
+		p := &vfstest.FailPlan{At: at, Err: broken, Lasting: true}
+		p.Match = func(op vfstest.Op) bool {
 			return op.Kind == vfstest.OpReadAt || op.Kind == vfstest.OpOpen
-		}}
+		}
 		var b stripe.Batch
 		lookup := func() ([]base.Lookup, error) {
 			var ls []base.Lookup
