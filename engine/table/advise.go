@@ -12,7 +12,7 @@ func (db *DB) Workload() []plan.Workload {
 	var all []plan.Workload
 	for _, s := range db.shapes.all {
 		if n := s.count.Load(); n > 0 {
-			all = append(all, plan.Workload{Query: s.sel, Count: float64(n),
+			all = append(all, plan.Workload{Query: &s.sel, Count: float64(n),
 				Scanned: float64(n + s.scanned.Load()), Returned: float64(n + s.returned.Load())})
 		}
 	}

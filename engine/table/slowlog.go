@@ -17,12 +17,13 @@ type shapes struct {
 	most int
 
 	mu  sync.Mutex
-	all map[*plan.Prepared]*shape
+	all []*shape // also Prepared.Attached of their plans
 }
 
-// shape is what is known about the executions of one prepared query.
+// shape is what is known about the executions of one prepared query. Why it has a copy of the query
+// and not the plan: it stays when the plan, with all that this was made of, is dropped.
 type shape struct {
-	sel   *plan.Select
+	sel   plan.Select
 	count atomic.Int64
 	// What executions have scanned and returned beyond one each. Why: most short ones are of one
 	// row, and each addition costs a fiftieth of a point.
@@ -36,14 +37,13 @@ func (s *shapes) of(c *compiled) *shape {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if one := s.all[c.plan]; one != nil || len(s.all) >= s.most {
+	if one, ok := c.plan.Attached.(*shape); ok || len(s.all) >= s.most {
 		return one
 	}
-	if s.all == nil {
-		s.all = map[*plan.Prepared]*shape{}
-	}
-	s.all[c.plan] = &shape{sel: c.sel}
-	return s.all[c.plan]
+	one := &shape{sel: *c.sel}
+	one.sel.Position = nil // it has the text and its tree
+	c.plan.Attached, s.all = one, append(s.all, one)
+	return one
 }
 
 func addBeyondOne(to *atomic.Int64, n int64) {

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
@@ -71,6 +73,28 @@ func TestWorkloadCounts(t *testing.T) {
 			w[0].Scanned != float64(scanned) {
 			t.Fatalf("%d rows of %d executions, %d scanned: %+v", returned, n+1, scanned, w)
 		}
+	}
+}
+
+// A workload keeps queries, not what they were made from: the plan and the text.
+func TestWorkloadKeepsNoPlans(t *testing.T) {
+	db := open(t, &table.Options{PlanCache: -1})
+	people := create(t, db, peopleText)
+	run := func() weak.Pointer[[64]byte] {
+		text := new([64]byte)
+		sel := from(people, eq(col(people, "age"), 30))
+		sel.Position = func(expr.Expr) int { return int(text[0]) }
+		all(t, db, sel)
+		return weak.Make(text)
+	}
+	text := run()
+	runtime.GC()
+	if text.Value() != nil {
+		t.Error("the text of a query that was run is still there")
+	}
+	w := db.Workload()
+	if len(w) != 1 || w[0].Query.Where == nil {
+		t.Fatalf("%+v", w)
 	}
 }
 
