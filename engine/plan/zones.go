@@ -10,9 +10,6 @@ import (
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
-// Zones is a predicate on the column zones of blocks: see Access.Zones.
-type Zones = spans.Zones
-
 // zonesOf returns the template of what blocks are tested for, nil if they are not. pred is the
 // terms as one.
 //
@@ -101,7 +98,7 @@ func (p *path) zoned(e *estimate.Estimator) float64 {
 	if !known {
 		return 1
 	}
-	var z Zones
+	var z spans.Zones
 	if t := p.zonesOf(p.pred, pred); t == nil || !z.Bind(t, given) {
 		return 1
 	}
@@ -134,8 +131,8 @@ func (p *path) selected(terms []expr.Expr) []int {
 	return p.key.Ordinals[:n]
 }
 
-// boundZones returns the predicate for the parameters, nil if it can leave out nothing.
-func (b *binder) boundZones(n *Access, t *spans.ZoneTemplate) *Zones {
+// boundZones returns the predicate for the parameters, nil if blocks are not tested.
+func (b *binder) boundZones(n *Access, t *spans.ZoneTemplate) *spans.LateZones {
 	tested := n.Residual
 	if n.Index != nil {
 		tested = n.Filter
@@ -143,9 +140,9 @@ func (b *binder) boundZones(n *Access, t *spans.ZoneTemplate) *Zones {
 	if t == nil || n.Spans.Empty() || tested == nil || n.Point {
 		return nil
 	}
-	z := new(Zones)
-	if !z.Bind(t, b.params) {
-		return nil
+	z := spans.NewLateZones(t, b.params)
+	if len(b.arguments) > 0 { // which are others in the next run
+		z.Bind()
 	}
 	return z
 }

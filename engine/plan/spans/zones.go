@@ -105,6 +105,32 @@ type Zones struct {
 	buf     []byte
 }
 
+// LateZones are the Zones of a template for some parameters, which are bound when the first block
+// is met: short queries meet none. They may be used concurrently.
+type LateZones struct {
+	template *ZoneTemplate
+	params   []expr.Value
+	once     sync.Once
+	zones    Zones
+}
+
+// NewLateZones returns the zones of a template. It keeps the parameters.
+func NewLateZones(t *ZoneTemplate, params []expr.Value) *LateZones {
+	return &LateZones{template: t, params: params}
+}
+
+// Bind binds them, if they are not bound yet.
+func (l *LateZones) Bind() *Zones {
+	l.once.Do(func() { l.zones.Bind(l.template, l.params) })
+	return &l.zones
+}
+
+// MayHold is that of the Zones.
+func (l *LateZones) MayHold(zones zone.Columns) bool { return l.Bind().MayHold(zones) }
+
+// String is that of the Zones: empty if they can leave out nothing.
+func (l *LateZones) String() string { return l.Bind().String() }
+
 // zoneSpans is what values of a column have to be in.
 type zoneSpans struct {
 	id    uint64

@@ -55,7 +55,8 @@ func (n accessText) describe(e *Explanation, parallel bool) {
 		e.attr("row filter", n.Residual.String())
 	}
 	if n.Zones != nil {
-		e.attr("zones", n.Zones.String())
+		text := n.Zones.String()
+		e.attrIf(text != "", "zones", text)
 	}
 	e.attrIf(len(n.Extremes) > 0, "extremes", n.extremesText())
 	e.attrIf(n.KeysOnly, "keys only", "")
