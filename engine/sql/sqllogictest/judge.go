@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -107,8 +108,8 @@ type judge struct {
 	report  func(line int, what string) // of what is wrong
 }
 
-// run counts the records of a file.
-func (j *judge) run(records []record) (err error) {
+// run counts the records of a file, up to an error in it.
+func (j *judge) run(records iter.Seq2[record, error]) (err error) {
 	e, err := engine.Open("sqllogictest", &engine.Options{InMemory: true})
 	if err != nil {
 		return err
@@ -122,10 +123,13 @@ func (j *judge) run(records []record) (err error) {
 	j.session, j.adapter = sql.Open(db), adapter{}
 	j.labels, j.stale = map[string]string{}, map[string]bool{}
 	j.tally.files++
-	for _, r := range records {
-		if r.query {
+	for r, err := range records {
+		switch {
+		case err != nil:
+			return err
+		case r.query:
 			j.query(r)
-		} else {
+		default:
 			j.statement(r)
 		}
 	}

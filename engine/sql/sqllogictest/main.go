@@ -121,10 +121,6 @@ func (o options) judge(w io.Writer, t *tally, file string) error {
 	if err != nil {
 		return err
 	}
-	records, err := parse(string(text), o.as)
-	if err != nil {
-		return err
-	}
 	j := &judge{tally: t, limit: o.limit}
 	if o.sqlite {
 		if j.referee, err = newReferee(); err != nil {
@@ -137,7 +133,7 @@ func (o options) judge(w io.Writer, t *tally, file string) error {
 			fmt.Fprintf(w, "WRONG %s:%d: %s\n", file, line, what)
 		}
 	}
-	return j.run(records)
+	return j.run(parse(string(text), o.as))
 }
 
 // explain writes why records of a folder were refused, the most frequent reason first.

@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"slices"
+	"iter"
 	"strconv"
 	"strings"
 )
@@ -21,53 +21,76 @@ type record struct {
 	want               []string
 }
 
-// parse returns the records of a file that are for the database named as, up to "halt".
-func parse(text, as string) ([]record, error) {
-	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
-	var out []record
-	skip := false
-	for i := 0; i < len(lines); {
-		words := fields(lines[i])
-		if len(words) == 0 {
-			i++
-			continue
+// parse returns the records of a file that are for the database named as, up to "halt". The
+// sequence yields at most one error, last. Why one record after the other: a list of all is what
+// the garbage collector goes through most, in the time that queries take.
+func parse(text, as string) iter.Seq2[record, error] {
+	return func(yield func(record, error) bool) {
+		in := &reader{text: strings.ReplaceAll(text, "\r\n", "\n")}
+		skip := false
+		for in.next() {
+			words := fields(in.line)
+			if len(words) == 0 {
+				continue
+			}
+			switch words[0] {
+			case "skipif", "onlyif":
+				if len(words) < 2 {
+					yield(record{}, fmt.Errorf("line %d: %s needs a database", in.number, words[0]))
+					return
+				}
+				skip = skip || (words[1] == as) == (words[0] == "skipif")
+				continue
+			case "halt":
+				if !skip {
+					return
+				}
+			case "hash-threshold":
+				// The result says itself whether it is a hash.
+				if len(words) < 2 {
+					yield(record{}, fmt.Errorf("line %d: hash-threshold needs a number", in.number))
+					return
+				}
+				if _, err := strconv.Atoi(words[1]); err != nil {
+					yield(record{}, fmt.Errorf("line %d: hash-threshold: %w", in.number, err))
+					return
+				}
+			case "statement", "query":
+				r, err := in.record(words)
+				if err != nil {
+					yield(record{}, err)
+					return
+				}
+				if !skip && !yield(r, nil) {
+					return
+				}
+			default:
+				yield(record{}, fmt.Errorf("line %d: unknown record %q", in.number, words[0]))
+				return
+			}
+			skip = false
 		}
-		switch words[0] {
-		case "skipif", "onlyif":
-			if len(words) < 2 {
-				return nil, fmt.Errorf("line %d: %s needs a database", i+1, words[0])
-			}
-			skip = skip || (words[1] == as) == (words[0] == "skipif")
-			i++
-			continue
-		case "halt":
-			if !skip {
-				return out, nil
-			}
-			i++
-		case "hash-threshold":
-			// The result says itself whether it is a hash.
-			if len(words) < 2 {
-				return nil, fmt.Errorf("line %d: hash-threshold needs a number", i+1)
-			}
-			if _, err := strconv.Atoi(words[1]); err != nil {
-				return nil, fmt.Errorf("line %d: hash-threshold: %w", i+1, err)
-			}
-			i++
-		case "statement", "query":
-			r, next, err := one(lines, i, words)
-			if err != nil {
-				return nil, err
-			}
-			if i = next; !skip {
-				out = append(out, r)
-			}
-		default:
-			return nil, fmt.Errorf("line %d: unknown record %q", i+1, words[0])
-		}
-		skip = false
 	}
-	return out, nil
+}
+
+// reader reads the lines of a file.
+type reader struct {
+	text   string
+	at     int    // where the next line begins
+	line   string // the present one
+	number int    // of it, from 1
+}
+
+// next goes to the next line, and reports whether there is one.
+func (in *reader) next() bool {
+	if in.at >= len(in.text) {
+		in.line = ""
+		return false
+	}
+	in.line, _, _ = strings.Cut(in.text[in.at:], "\n")
+	in.at += len(in.line) + 1
+	in.number++
+	return true
 }
 
 // fields returns the words of a line before its comment.
@@ -76,41 +99,43 @@ func fields(line string) []string {
 	return strings.Fields(line)
 }
 
-// one reads the record whose words begin at lines[i], and returns the line after it.
-func one(lines []string, i int, words []string) (r record, next int, err error) {
-	r = record{line: i + 1, query: words[0] == "query", sort: "nosort"}
-	wrong := fmt.Errorf("line %d: wrong %s: %s", i+1, words[0], lines[i])
+// record reads the record whose words the present line has.
+func (in *reader) record(words []string) (r record, err error) {
+	r = record{line: in.number, query: words[0] == "query", sort: "nosort"}
+	wrong := func() (record, error) {
+		return r, fmt.Errorf("line %d: wrong %s: %s", in.number, words[0], in.line)
+	}
 	switch {
 	case len(words) < 2:
-		return r, 0, wrong
+		return wrong()
 	case !r.query:
 		if r.mustFail = words[1] == "error"; !r.mustFail && words[1] != "ok" {
-			return r, 0, wrong
+			return wrong()
 		}
 	default:
 		if r.types = words[1]; strings.Trim(r.types, "IRT") != "" {
-			return r, 0, wrong
+			return wrong()
 		}
 		if len(words) > 2 {
 			r.sort = words[2]
 		}
-		if !slices.Contains([]string{"nosort", "rowsort", "valuesort"}, r.sort) {
-			return r, 0, wrong
+		if r.sort != "nosort" && r.sort != "rowsort" && r.sort != "valuesort" {
+			return wrong()
 		}
 		if len(words) > 3 {
 			r.label = words[3]
 		}
 	}
-	start := i + 1
-	for i = start; i < len(lines) && lines[i] != "" && lines[i] != "----"; i++ {
+	start, end := in.at, in.at
+	for in.next() && in.line != "" && in.line != "----" {
+		end += len(in.line) + 1
 	}
-	r.text = strings.Join(lines[start:i], "\n")
-	if i < len(lines) && lines[i] == "----" {
-		i++
-		start = i
-		for ; i < len(lines) && lines[i] != ""; i++ {
+	end = min(max(start, end-1), len(in.text))
+	r.text = in.text[min(start, end):end]
+	if in.line == "----" {
+		for in.next() && in.line != "" {
+			r.want = append(r.want, in.line)
 		}
-		r.want = lines[start:i]
 	}
-	return r, i, nil
+	return r, nil
 }
