@@ -61,8 +61,9 @@ func (t *Table) sample() (s *someKeys, all int) {
 	s = &someKeys{of: all}
 	var nodes [sampleKeys]uint32
 	n := 0
-	for _, slot := range t.index.slots {
-		if slot != 0 {
+	slots := t.index.slots()
+	for i := range slots {
+		if slot := slots[i].Load(); slot != 0 {
 			nodes[n] = uint32(slot)
 			if n++; n == len(nodes) {
 				break

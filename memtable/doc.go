@@ -21,9 +21,10 @@
 // # Concurrency
 //
 // One writer at a time (the stripe's write lock sees to it) and any number of
-// readers. One plain mutex guards the table, held for memory work only: a point read,
-// or one batch of a cursor; the first may have to sort up to 8,192 keys. After
-// Freeze no entry changes any more and no reader locks.
+// readers. One plain mutex guards the table, held for memory work only: a point read of a
+// key that is there, or one batch of a cursor; the first may have to sort up to 8,192 keys.
+// A point read of an absent key takes no lock. After Freeze no entry changes any more and
+// no reader locks.
 //
 // Ownership: keys and values handed out are views into the arena. They never change
 // and stay valid for as long as they are referenced; code that keeps a small one for

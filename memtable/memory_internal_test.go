@@ -167,8 +167,8 @@ func TestIndexSize(t *testing.T) {
 		for 4*n > 3*want {
 			want *= 2
 		}
-		if len(x.slots) != want || x.taken != n || x.heldBytes() != int64(8*want) {
-			t.Fatalf("%d keys in %d slots of %d bytes, want %d", n, len(x.slots), x.heldBytes(),
+		if len(x.slots()) != want || x.taken != n || x.heldBytes() != int64(8*want) {
+			t.Fatalf("%d keys in %d slots of %d bytes, want %d", n, len(x.slots()), x.heldBytes(),
 				want)
 		}
 	}
@@ -180,7 +180,7 @@ func TestBytesAreTheSum(t *testing.T) {
 	tab := New(Options{Prefix: []byte("the prefix")})
 	sum := func() int64 {
 		n := int64(unsafe.Sizeof(*tab)) + int64(len(tab.prefix)) + tab.arena.heldBytes +
-			int64(8*len(tab.index.slots)) + int64(4*cap(tab.fresh))
+			int64(8*len(tab.index.slots())) + int64(4*cap(tab.fresh))
 		if tab.tree != nil {
 			n += int64(28 * tab.tree.Len())
 		}

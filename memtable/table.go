@@ -30,7 +30,7 @@ const (
 // The states of a table.
 const (
 	stateEmpty  uint32 = iota // no key yet
-	stateActive               // readers lock
+	stateActive               // readers lock, but for absent keys
 	stateFrozen               // nothing changes, readers do not lock
 )
 
@@ -288,6 +288,9 @@ func (t *Table) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) bo
 		return false
 	case stateFrozen:
 		return t.get(key, hash, snap, e)
+	}
+	if t.index.absent(hash) {
+		return false
 	}
 	t.mu.Lock()
 	found := t.get(key, hash, snap, e)

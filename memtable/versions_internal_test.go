@@ -6,7 +6,9 @@ func (t *Table) Versions() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.arena.chunks
-	for _, slot := range t.index.slots {
+	slots := t.index.slots()
+	for i := range slots {
+		slot := slots[i].Load()
 		if slot == 0 {
 			continue
 		}
