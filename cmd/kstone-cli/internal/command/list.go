@@ -15,19 +15,25 @@ import (
 
 // pageFlags cut a list into pages.
 type pageFlags struct {
-	reverse bool
-	limit   int
-	after   string
+	reverse  bool
+	limit    int
+	after    string
+	keysOnly bool
 }
 
-func (p *pageFlags) add(cmd *cobra.Command) {
+func (p *pageFlags) add(a *cli.App, cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&p.reverse, "reverse", "r", false, "highest keys first")
 	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "stop after `N` items; 0 means all")
 	cmd.Flags().StringVar(&p.after, "after", "", "resume after the item of a `CURSOR` (see next:)")
-	cli.Before(cmd, p.check)
+	cmd.Flags().BoolVar(&p.keysOnly, "keys-only", false,
+		"leave values out; large ones are not read then")
+	cli.Before(cmd, func() error { return p.check(a) })
 }
 
-func (p *pageFlags) check() error {
+func (p *pageFlags) check(a *cli.App) error {
+	if p.keysOnly && present.Format(a.Format) == present.Raw {
+		return cli.Usage("-o raw writes values, --keys-only leaves them out")
+	}
 	if p.limit < 0 {
 		return cli.Usage("--limit %d is negative", p.limit).WithHint("0, or no --limit, means all")
 	}
@@ -51,7 +57,8 @@ type selection struct {
 	filtered bool
 }
 
-func querySelection(d *cli.Database, q engine.Query) selection {
+func querySelection(d *cli.Database, q engine.Query, keysOnly bool) selection {
+	q.KeysOnly = keysOnly && q.Filter == nil // a filter may look at values
 	about := estimate(q.Filter, func() (float64, error) { return d.CountAbout(q) })
 	passed := new(atomic.Int64)
 	q.Filter = counted(q.Filter, passed)
@@ -68,7 +75,8 @@ func querySelection(d *cli.Database, q engine.Query) selection {
 	}
 }
 
-func scanSelection(d *cli.Database, sc engine.Scan) selection {
+func scanSelection(d *cli.Database, sc engine.Scan, keysOnly bool) selection {
+	sc.KeysOnly = keysOnly && sc.Filter == nil
 	about := estimate(sc.Filter, func() (float64, error) {
 		return d.CountScanAbout(sc, 10_000, 256)
 	})
@@ -129,6 +137,7 @@ func list(ctx context.Context, a *cli.App, d *cli.Database, page *pageFlags, s s
 	end func(whole bool)) error {
 	l := &lister{selection: s, a: a, d: d, limit: page.limit, end: end,
 		options: a.Options(d.Schema, page.limit > 0)}
+	l.options.KeysOnly = page.keysOnly
 	if page.after != "" {
 		after, err := engine.ParseCursor(page.after)
 		if err != nil {

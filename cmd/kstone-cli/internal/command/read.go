@@ -20,7 +20,7 @@ func queryCommand(a *cli.App) *cobra.Command {
 	var where whereFlag
 	cmd := &cobra.Command{
 		Use: a.Use("query", "PK [conditions] [--where EXPR] [--reverse] [--limit N] "+
-			"[--after CURSOR]"),
+			"[--after CURSOR] [--keys-only]"),
 		Short: "List the items of one partition, in the order of their sort keys",
 		Long: `List the items of one partition, in the order of their sort keys. Conditions compare
 bytes, or the fields of the sort key if an import has declared some; then operands
@@ -41,7 +41,7 @@ With --after CURSOR the same query goes on exactly there, whatever was written s
 	}
 	conditions.add(a, cmd)
 	where.add(cmd)
-	page.add(cmd)
+	page.add(a, cmd)
 	a.ItemFlag(cmd)
 	a.AsOfFlag(cmd)
 	cmd.RunE = a.OnDB(cli.ReadOnly, func(ctx context.Context, d *cli.Database,
@@ -55,7 +55,8 @@ With --after CURSOR the same query goes on exactly there, whatever was written s
 			return err
 		}
 		q.Reverse, q.Filter = page.reverse, f.and(q.Filter)
-		return list(ctx, a, d, &page, querySelection(d, q), func(bool) { f.note(a.Err) })
+		return list(ctx, a, d, &page, querySelection(d, q, page.keysOnly),
+			func(bool) { f.note(a.Err) })
 	})
 	return cmd
 }
@@ -94,7 +95,7 @@ func scanCommand(a *cli.App) *cobra.Command {
 	var f scanFlags
 	cmd := &cobra.Command{
 		Use: a.Use("scan", "[--pk-prefix P | --from KEY --to KEY | --table TABLE] [--where EXPR] "+
-			"[--limit N]"),
+			"[--limit N] [--keys-only]"),
 		Short: "List all items, or the rows of a table",
 		Long: `List all items in the order of their keys. Rows of tables and entries of indexes are
 counted in place of that: --table lists rows, --internal everything that is stored.
@@ -105,14 +106,14 @@ values that are JSON objects, "a.b" being the member b of a; with --table on col
 --unordered lists items stripe by stripe, which is several times as fast. Segments divide
 them into n disjoint parts, counted from 0, for readers in parallel.`,
 		Example: `  kstone-cli scan my.db --limit 20
-  kstone-cli scan my.db -o jsonl | wc -l
+  kstone-cli scan my.db -o jsonl --keys-only | wc -l
   kstone-cli scan my.db --pk-prefix user: --where "age >= 18 AND address.city = 'Pisa'"
   kstone-cli scan my.db --from 2026-01-01 --to 2026-01-31
   kstone-cli scan my.db --table towns --where "people > 100000"
   kstone-cli scan my.db --segment 0/4 --unordered -o jsonl`,
 		Args: a.Arguments(0, 0),
 	}
-	f.page.add(cmd)
+	f.page.add(a, cmd)
 	f.keys.add(a, cmd)
 	f.where.add(cmd)
 	f.table.add(a, cmd)
@@ -124,7 +125,7 @@ them into n disjoint parts, counted from 0, for readers in parallel.`,
 	a.AsOfFlag(cmd)
 	cli.Before(cmd, func() error {
 		return f.table.alone(cmd, "pk-prefix", "from", "to", "segment", "unordered", "internal",
-			"after", "reverse")
+			"after", "reverse", "keys-only")
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, _ := a.Split(args)
@@ -169,7 +170,7 @@ func scan(ctx context.Context, a *cli.App, d *cli.Database, f *scanFlags, sc eng
 		sc.Filter = others.Outer()
 	}
 	sc.Filter = condition.and(sc.Filter)
-	return list(ctx, a, d, &f.page, scanSelection(d, sc), func(whole bool) {
+	return list(ctx, a, d, &f.page, scanSelection(d, sc, f.page.keysOnly), func(whole bool) {
 		condition.note(a.Err)
 		switch {
 		case len(others.Shares) > 0 && whole:

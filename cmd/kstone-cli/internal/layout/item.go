@@ -183,7 +183,9 @@ type Record struct {
 	// only then.
 	Typed  bool
 	PK, SK []any // typed values of the key fields
-	Fields []record.Field
+	// KeysOnly, which the caller sets, says that items have no values, and their records neither.
+	KeysOnly bool
+	Fields   []record.Field
 
 	row       record.Row
 	canonical []byte
@@ -202,10 +204,11 @@ func (s *Schema) Split(item *engine.Item, r *Record) {
 	if r.SK, ok = splitKey(s.sk, item.Key.SK); !ok {
 		return
 	}
-	if !s.isOwnForm(item.Value, r) {
-		return
+	if r.KeysOnly {
+		r.Typed = true
+	} else if s.isOwnForm(item.Value, r) {
+		r.Typed, r.Fields = true, r.row.Fields
 	}
-	r.Typed, r.Fields = true, r.row.Fields
 }
 
 func splitKey(p part, key []byte) ([]any, bool) {
@@ -238,10 +241,10 @@ func (s *Schema) AppendJSON(dst []byte, item *engine.Item, r *Record) []byte {
 	s.Split(item, r)
 	if !r.Typed {
 		if s == nil {
-			return appendPlain(dst, item)
+			return appendPlain(dst, item, r.KeysOnly)
 		}
 		dst = append(dst, `{"`+itemField+`":`...)
-		return append(appendPlain(dst, item), '}')
+		return append(appendPlain(dst, item, r.KeysOnly), '}')
 	}
 	dst = append(dst, '{')
 	dst = appendKeyJSON(dst, s.pk, r.PK)
@@ -266,12 +269,14 @@ func appendKeyJSON(dst []byte, p part, values []any) []byte {
 	return dst
 }
 
-func appendPlain(dst []byte, item *engine.Item) []byte {
+func appendPlain(dst []byte, item *engine.Item, keysOnly bool) []byte {
 	dst = record.AppendBytes(append(dst, `{"pk":`...), item.Key.PK)
 	if item.Key.SK != nil {
 		dst = record.AppendBytes(append(dst, `,"sk":`...), item.Key.SK)
 	}
-	dst = AppendValueJSON(append(dst, `,"value":`...), item.Value)
+	if !keysOnly {
+		dst = AppendValueJSON(append(dst, `,"value":`...), item.Value)
+	}
 	if item.Expiry != 0 {
 		dst = append(appendExpiry(append(dst, `,"expires":"`...), item.Expiry), '"')
 	}

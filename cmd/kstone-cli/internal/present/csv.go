@@ -86,11 +86,11 @@ func (c *columns) settle() {
 
 func writeCSV(w *bufio.Writer, items Items, o Options) (n int, err error) {
 	if o.Schema == nil {
-		return writePlainCSV(w, items)
+		return writePlainCSV(w, items, o.KeysOnly)
 	}
 	cols := &columns{index: map[string]int{}}
 	var row record.Row
-	var r layout.Record
+	r := layout.Record{KeysOnly: o.KeysOnly}
 	var text []byte
 	for item, err := range items {
 		if err != nil {
@@ -175,14 +175,20 @@ func appendTypedCell(dst []byte, typ record.ColumnType, text []byte) []byte {
 }
 
 // writePlainCSV writes items with plain keys. Cells are text, or {"$b64":"…"}.
-func writePlainCSV(w *bufio.Writer, items Items) (n int, err error) {
-	if _, err := w.WriteString("pk,sk,value,expires\n"); err != nil {
+func writePlainCSV(w *bufio.Writer, items Items, keysOnly bool) (n int, err error) {
+	head := "pk,sk,value,expires\n"
+	if keysOnly {
+		head = "pk,sk,expires\n"
+	}
+	if _, err := w.WriteString(head); err != nil {
 		return 0, err
 	}
 	return writeEach(w, items, func(dst []byte, _ int, item engine.Item) []byte {
 		dst = append(appendPlainCell(dst, item.Key.PK), ',')
 		dst = append(appendPlainCell(dst, item.Key.SK), ',')
-		dst = append(appendPlainCell(dst, item.Value), ',')
+		if !keysOnly {
+			dst = append(appendPlainCell(dst, item.Value), ',')
+		}
 		if t, ok := item.ExpiresAt(); ok {
 			dst = t.UTC().AppendFormat(dst, layout.ExpiryLayout)
 		}

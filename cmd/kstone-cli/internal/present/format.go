@@ -61,6 +61,8 @@ type Items = iter.Seq2[engine.Item, error]
 type Options struct {
 	Format Format
 	Schema *layout.Schema // nil for plain keys
+	// KeysOnly leaves values out, which the items need not have. Not of Raw.
+	KeysOnly bool
 	// Width is the number of columns a table may take, 0 for any.
 	Width int
 	// Color allows escape sequences.
@@ -87,7 +89,7 @@ func Write(w io.Writer, items Items, o Options) (n int, err error) {
 	case o.Format == CSV:
 		n, err = writeCSV(out, items, o)
 	case o.Format == JSON:
-		var r layout.Record
+		r := layout.Record{KeysOnly: o.KeysOnly}
 		n, err = writeArray(out, items, func(dst []byte, item engine.Item) []byte {
 			return o.Schema.AppendJSON(dst, &item, &r)
 		})
@@ -139,13 +141,13 @@ func writeArray[T any](w *bufio.Writer, values iter.Seq2[T, error],
 
 // writeLines writes formats that have one line for each item.
 func writeLines(w *bufio.Writer, items Items, o Options) (n int, err error) {
-	var r layout.Record
+	r := layout.Record{KeysOnly: o.KeysOnly}
 	return writeEach(w, items, func(dst []byte, _ int, item engine.Item) []byte {
 		switch o.Format {
 		case Raw:
 			dst = append(dst, item.Value...)
 		case Hex:
-			dst = appendHex(dst, &item)
+			dst = appendHex(dst, &item, o.KeysOnly)
 		case DynamoDB:
 			dst = o.Schema.AppendDynamoDB(dst, &item, &r)
 		default:
@@ -155,13 +157,16 @@ func writeLines(w *bufio.Writer, items Items, o Options) (n int, err error) {
 	})
 }
 
-func appendHex(dst []byte, item *engine.Item) []byte {
+func appendHex(dst []byte, item *engine.Item, keysOnly bool) []byte {
 	dst = append(hex.AppendEncode(dst, item.Key.PK), '\t')
 	if item.Key.SK == nil {
 		dst = append(dst, '-')
 	}
-	dst = append(hex.AppendEncode(dst, item.Key.SK), '\t')
-	return hex.AppendEncode(dst, item.Value)
+	dst = hex.AppendEncode(dst, item.Key.SK)
+	if keysOnly {
+		return dst
+	}
+	return hex.AppendEncode(append(dst, '\t'), item.Value)
 }
 
 // whole reports whether cells keep all of their text.

@@ -30,7 +30,7 @@ type itemSheet struct {
 }
 
 func writeItemSheet(w *bufio.Writer, items Items, o Options) (n int, err error) {
-	s := &itemSheet{o: o}
+	s := &itemSheet{o: o, record: layout.Record{KeysOnly: o.KeysOnly}}
 	return writeSheet(w, items, o, s.cut, s.lay)
 }
 
@@ -46,7 +46,7 @@ func (t *itemSheet) cut(item engine.Item) tableRow {
 		for _, f := range t.record.Fields {
 			row.add(layout.Show(f.Name), cellOf(f.JSON))
 		}
-	} else {
+	} else if !t.o.KeysOnly {
 		row.add(valueColumn, t.o.show(item.Value))
 	}
 	if at, ok := item.ExpiresAt(); ok {
