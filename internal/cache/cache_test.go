@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/cache"
@@ -314,16 +315,23 @@ func TestHitAllocates(t *testing.T) {
 func TestStriped(t *testing.T) {
 	var s cache.Striped
 	var wg sync.WaitGroup
+	var tenths atomic.Int64
 	for range 50 {
 		wg.Go(func() {
 			for range 100 {
 				s.Add(3, 2)
+				if s.Add(4, 1)%10 == 0 {
+					tenths.Add(1)
+				}
 			}
 		})
 	}
 	wg.Wait()
 	if s.Load(3) != 10_000 || s.Load(2) != 0 {
 		t.Errorf("%d, %d", s.Load(3), s.Load(2))
+	}
+	if n := tenths.Load(); n > 500 || n <= 500-32 {
+		t.Errorf("%d of 5000 additions were tenth ones", n)
 	}
 }
 

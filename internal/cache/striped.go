@@ -22,9 +22,10 @@ type counterStripe struct {
 	n [counterFields]atomic.Uint64
 }
 
-// Add adds n to a counter.
-func (s *Striped) Add(field int, n uint64) {
-	s.stripes[stripeIndex()].n[field%counterFields].Add(n)
+// Add adds n to a counter and returns the new value of the copy that it has added to: every kth
+// addition of 1 is found where that is a multiple of k.
+func (s *Striped) Add(field int, n uint64) uint64 {
+	return s.stripes[stripeIndex()].n[field%counterFields].Add(n)
 }
 
 // Load returns the value of a counter. Additions that run at the same time may or

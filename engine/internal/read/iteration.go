@@ -176,7 +176,7 @@ func (it *Iteration) Partition(pk []byte, prefix int, s base.Span) {
 // Stripes selects items of several stripes in a span; Read reads parts of it. A transaction
 // then depends on all of it.
 func (it *Iteration) Stripes(ids []uint8, s base.Span) {
-	it.state.counters.scans.Add(1)
+	it.state.counters.Add(scans, 1)
 	if s.Empty() {
 		return
 	}
@@ -431,7 +431,7 @@ func (it *Iteration) passed() {
 // count counts the entries since it was last called.
 func (it *Iteration) count() {
 	if it.sinceOK > 0 {
-		it.state.counters.scanned.Add(uint64(it.sinceOK))
+		it.state.counters.Add(scanned, uint64(it.sinceOK))
 		it.sinceOK = 0
 	}
 }

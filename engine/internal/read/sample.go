@@ -33,7 +33,7 @@ type sampling struct {
 // about a block of every run that has keys there. If there is not more, it reads the whole span.
 // Each item has a Weight.
 func (it *Iteration) Sample(s base.Span, parts int, random func() float64) {
-	it.state.counters.scans.Add(1)
+	it.state.counters.Add(scans, 1)
 	if s.Empty() {
 		return
 	}
