@@ -40,7 +40,7 @@ func lastOf[T any](seq func(func(T, error) bool)) error {
 }
 
 // TestReadsFailWithTheirOperations: a read of a file that fails, whichever it is, is the error of
-// the call that needs it, and the next call is none the worse for it. If blocks are read together,
+// the call that needs it, and the next call succeeds. If blocks are read together,
 // those that are needed are read again one by one: they fail when the device goes on to fail.
 func TestReadsFailWithTheirOperations(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")

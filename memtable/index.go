@@ -30,7 +30,7 @@ func (x *hashIndex) slots() []atomic.Uint64 {
 }
 
 // absent reports whether no key with that hash had been inserted when it began. If it returns
-// false, there may be none all the same.
+// false, there may still be none.
 func (x *hashIndex) absent(hash uint64) bool {
 	slots := x.slots()
 	if len(slots) == 0 {
