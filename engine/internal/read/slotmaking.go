@@ -14,9 +14,9 @@ const (
 	// if there was one that was of no use.
 	minSlotScans   = 64
 	slotScansAgain = 8192
-	// slotKeysPerScan is how many keys a scan adds to a map that is filled: that takes about as
-	// long as the scan.
-	slotKeysPerScan = 4096
+	// slotKeysPerScan is how many keys a scan adds to a map that is filled: that takes two to
+	// three times as long as the scan.
+	slotKeysPerScan = 8192
 	// slotKeys and maxSlotKeys are how many keys a slot has. Fewer take more memory; with more
 	// most stripes have one of them.
 	slotKeys    = 8

@@ -3,6 +3,7 @@ package read
 import (
 	"bytes"
 	"math/bits"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -49,6 +50,9 @@ type slotMap struct {
 	usedMs  atomic.Int64  // when it was used
 }
 
+// nearSlots is how far a slot is near: two keys of a stripe are some 32 apart.
+const nearSlots = 128
+
 // slotWords are the words of a set of stripes.
 const slotWords = base.NumStripes / 64
 
@@ -86,7 +90,10 @@ func (m *slotMap) anchor(i int) []byte {
 }
 
 // slot returns the slot of a key.
-func (m *slotMap) slot(key []byte) int {
+func (m *slotMap) slot(key []byte) int { return m.slotFrom(0, key) }
+
+// slotFrom is slot for a key that is not before slot from. It is faster if the slot is near.
+func (m *slotMap) slotFrom(from int, key []byte) int {
 	n := len(m.prefix)
 	switch d := bytes.Compare(key[:min(len(key), n)], m.prefix); {
 	case d < 0:
@@ -95,13 +102,20 @@ func (m *slotMap) slot(key []byte) int {
 		return len(m.heads)
 	}
 	head := base.KeyHead(key[n:])
-	lo, hi := 0, len(m.heads)
+	after := func(i int) bool { // whether anchor i is after the key
+		h := m.heads[i]
+		return h > head || h == head && bytes.Compare(m.anchor(i), key) > 0
+	}
+	lo, hi := from, len(m.heads)
+	if near := from + nearSlots; from > 0 && near < hi && after(near) {
+		hi = near
+	}
 	for lo < hi {
 		i := int(uint(lo+hi) / 2)
-		if h := m.heads[i]; h < head || h == head && bytes.Compare(m.anchor(i), key) <= 0 {
-			lo = i + 1
-		} else {
+		if after(i) {
 			hi = i
+		} else {
+			lo = i + 1
 		}
 	}
 	return lo
@@ -117,20 +131,30 @@ func (m *slotMap) add(slot int, id uint8) {
 
 // fill adds the keys that the cursor shows, in ascending order, of one stripe.
 func (m *slotMap) fill(c *stripe.Cursor, id uint8) error {
-	slot, from := 0, true
+	var slots []int
 	for rows := c.Rows(); len(rows) > 0; rows = c.Rows() {
+		slots = slots[:0]
+		slot := 0
 		for i := range rows {
-			key := rows[i].Key
-			if from {
-				slot, from = m.slot(key), false
-			}
-			for slot < len(m.ends) && bytes.Compare(m.anchor(slot), key) <= 0 {
-				slot++
-			}
-			m.add(slot, id)
+			slot = m.slotFrom(slot, rows[i].Key)
+			slots = append(slots, slot)
 		}
+		m.addAll(slots, id)
 	}
 	return c.Err()
+}
+
+// addAll is add for many slots. They are some 32 apart, so that most sets are not in a cache of the
+// processor: all are loaded before one is changed, because loads overlap and atomic changes do not.
+func (m *slotMap) addAll(slots []int, id uint8) {
+	var all uint64
+	for _, slot := range slots {
+		all |= m.sets[slot*slotWords+int(id/64)].Load()
+	}
+	runtime.KeepAlive(all)
+	for _, slot := range slots {
+		m.add(slot, id)
+	}
 }
 
 // stripesOf returns the stripes that may have keys in the slots [from, to), and their number.

@@ -49,7 +49,7 @@ func TestSlotOfKey(t *testing.T) {
 	}
 	for range 300 {
 		var keys [][]byte
-		for range rng.IntN(20) {
+		for range rng.IntN(20) * rng.IntN(40) {
 			keys = append(keys, key())
 		}
 		slices.SortFunc(keys, bytes.Compare)
@@ -65,6 +65,10 @@ func TestSlotOfKey(t *testing.T) {
 			want := sort.Search(len(keys), func(i int) bool {
 				return bytes.Compare(keys[i], k) > 0
 			})
+			from := rng.IntN(want + 1)
+			if got := m.slotFrom(from, k); got != want {
+				t.Fatalf("slot of %q from %d on is %d, want %d", k, from, got, want)
+			}
 			if got := m.slot(k); got != want {
 				t.Fatalf("%q has slot %d of %q, want %d", k, got, keys, want)
 			}
