@@ -79,7 +79,7 @@ func (a *Approach) Index(key []byte, snap base.SeqNum, reverse bool) {
 	if !ok || i == a.x.end() {
 		return
 	}
-	if a.t.blocks[i].Touch() {
+	if a.x.slot(i).Touch() {
 		a.block = i
 	}
 }
@@ -89,7 +89,7 @@ func (a *Approach) Block() {
 	if a.block < 0 {
 		return
 	}
-	if a.b = a.t.blocks[a.block].Get(); a.b != nil {
+	if a.b = a.x.slot(a.block).Get(); a.b != nil {
 		a.touched = byte(a.b.n)
 	}
 }

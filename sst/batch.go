@@ -244,7 +244,7 @@ func (b *Batch) askIndexes(ls []base.Lookup, snap base.SeqNum) error {
 			}
 			a.block = uint32(block)
 			asks[n] = a
-			if block < len(f.t.blocks) { // else all versions of the file's last key are too new
+			if block < f.t.blocks { // else all versions of the file's last key are too new
 				n++
 			}
 		}

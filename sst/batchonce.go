@@ -56,16 +56,15 @@ func (b *Batch) readOnce(ls []base.Lookup, snap base.SeqNum) error {
 // onceBlock returns the block of the first of asks; kept reports that it stays valid, else
 // it does until the next call.
 func (b *Batch) onceBlock(f *askedFile, asks []ask) (d *dataBlock, kept bool, err error) {
-	i := int(asks[0].block)
-	if d := f.t.blocks[i].Get(); d != nil {
-		return d, true, nil
-	}
-	r := f.r
-	r.stats.c.Add(statBlockMisses, 1)
+	i, r := int(asks[0].block), f.r
 	x, err := r.partOf(f.t, nil, i)
 	if err != nil {
 		return nil, false, err
 	}
+	if d := x.slot(i).Get(); d != nil {
+		return d, true, nil
+	}
+	r.stats.c.Add(statBlockMisses, 1)
 	h := x.handle(i)
 	stored := &b.own.stored
 	if !stored.holds(h) {
@@ -78,12 +77,12 @@ func (b *Batch) onceBlock(f *askedFile, asks []ask) (d *dataBlock, kept bool, er
 		}
 	}
 	b.reads++
-	if r.admits(h, b.KeysOnly, b.KeysOnly && b.reads%admitOnce != 0) {
+	if x.admits(h, b.KeysOnly, b.KeysOnly && b.reads%admitOnce != 0) {
 		raw, err := stored.decode(r, h)
 		if err != nil {
 			return nil, false, err
 		}
-		d, err = r.keepBlock(f.t, i, h, raw)
+		d, err = r.keepBlock(x, i, h, raw)
 		return d, true, err
 	}
 	d, err = b.own.decode(r, h)
@@ -98,12 +97,13 @@ func (f *askedFile) span(x *indexBlock, asks []ask) int {
 	end := first.end()
 	for i := range asks {
 		block := asks[i].block
-		if block == last || f.t.blocks[block].Peek() != nil {
-			continue
-		}
-		if last = block; int(block) >= x.end() {
+		if int(block) >= x.end() {
 			break
 		}
+		if block == last || x.slot(int(block)).Peek() != nil {
+			continue
+		}
+		last = block
 		h := x.handle(int(block))
 		if !h.check(f.r.meta.SizeBytes, maxDataBytes) || h.off < end ||
 			h.off-end > onceGapBytes || h.end()-first.off > onceReadBytes {

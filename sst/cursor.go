@@ -104,7 +104,7 @@ func (c *Cursor) First() bool {
 
 // Last implements cursor.Cursor.
 func (c *Cursor) Last() bool {
-	if !c.start() || !c.enter(c.keptFrom(len(c.t.blocks)-1, true), true) {
+	if !c.start() || !c.enter(c.keptFrom(c.t.blocks-1, true), true) {
 		return false
 	}
 	return c.backward()
@@ -169,7 +169,7 @@ func (c *Cursor) Resume(a *Approach, last *base.Entry) {
 // enter moves to before the first entry of block i, in reverse to after the last. It reports false
 // if there is no such block.
 func (c *Cursor) enter(i int, reverse bool) bool {
-	if i < 0 || i >= len(c.t.blocks) || !c.load(i) {
+	if i < 0 || i >= c.t.blocks || !c.load(i) {
 		return false
 	}
 	if c.pos = -1; reverse {
@@ -195,7 +195,7 @@ func (c *Cursor) seek(key []byte, reverse bool) bool {
 	if err != nil {
 		return c.fail(err)
 	}
-	if i == len(c.t.blocks) {
+	if i == c.t.blocks {
 		return reverse && c.enter(c.keptFrom(i-1, true), true)
 	}
 	c.x = x
@@ -261,17 +261,17 @@ func (c *Cursor) fetch(x *indexBlock, i int) (*dataBlock, error) {
 	if c.pruner != nil {
 		c.pruner.Count(1, 0)
 	}
-	if b := c.t.blocks[i].Get(); b != nil {
+	if b := x.slot(i).Get(); b != nil {
 		return b, nil
 	}
 	c.r.stats.c.Add(statBlockMisses, 1)
 	h := x.handle(i)
-	if c.r.group.Admits(int64(h.raw), c.streak >= sequentialRun) {
+	if x.group.Admits(int64(h.raw), c.streak >= sequentialRun) {
 		raw, err := c.seq.block(c.r, c.t, i, h, nil)
 		if err != nil {
 			return nil, err
 		}
-		return c.r.keepBlock(c.t, i, h, raw)
+		return c.r.keepBlock(x, i, h, raw)
 	}
 	raw, err := c.seq.block(c.r, c.t, i, h, &c.raw)
 	if err == nil {
@@ -290,7 +290,7 @@ func (c *Cursor) forward() bool {
 		c.pos++
 		if c.pos >= c.b.n {
 			i := c.keptFrom(c.block+1, false)
-			if i >= len(c.t.blocks) {
+			if i >= c.t.blocks {
 				c.valid = false
 				return false
 			}

@@ -105,8 +105,12 @@ func (r *Reader) LocatedEntries(x *Entries, l *Located) error {
 	if err != nil {
 		return err
 	}
+	p, err := r.partOf(t, nil, l.block)
+	if err != nil {
+		return err
+	}
 	r.stats.c.Add(statLookups, 1)
-	b, err := r.dataBlock(t, l.block)
+	b, err := r.dataBlock(p, l.block)
 	if err != nil {
 		return err
 	}

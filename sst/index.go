@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/zonemap"
 )
@@ -152,6 +153,11 @@ type indexBlock struct {
 	first  int // number of the first data block
 	n      int // data blocks
 	shared int
+
+	// The places of the data blocks, and what is in them; nil in a part read past the cache.
+	slots []cache.Slot[dataBlock]
+	group *cache.Group
+
 	guides []guide
 	tails  []uint64 // by block, of those that guides are about
 	ranks  *ranks
@@ -160,9 +166,12 @@ type indexBlock struct {
 // end returns the number of the data block after the last.
 func (x *indexBlock) end() int { return x.first + x.n }
 
+// slot returns the place of data block i in the cache.
+func (x *indexBlock) slot(i int) *cache.Slot[dataBlock] { return &x.slots[i-x.first] }
+
 // sizeBytes returns the memory of the index, with the ranks that it may get.
 func (x *indexBlock) sizeBytes() int64 {
-	return int64(cap(x.data)) + 8*int64(len(x.tails)) + 4*int64(x.n)
+	return int64(cap(x.data)) + 8*int64(len(x.tails)+len(x.slots)) + 4*int64(x.n)
 }
 
 // openIndex checks a decoded index: header, and that every record lies inside of

@@ -73,7 +73,7 @@ func (c *Cursor) endOf(hi []byte) int {
 	if hi != nil {
 		end = b.before(hi)
 	}
-	last := c.block+1 == len(c.t.blocks)
+	last := c.block+1 == c.t.blocks
 	if c.met.some && (end < b.n || last) && (c.pruner == nil || end > 0) {
 		if c.t.partRanks != nil && c.t.known.Meet(c.met.lo, hi) {
 			from, err1 := c.r.rankOf(c.t, c.x, c.met.block)

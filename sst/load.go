@@ -99,7 +99,7 @@ func (r *Reader) loadTail() (*tail, error) {
 	if err != nil {
 		return nil, err
 	}
-	return *cache.InsertRoot(r.group, &r.tail, t, t.sizeBytes(), metaWeight), nil
+	return *cache.InsertRoot(r.group, &r.tail, t, t.sizeBytes(), metaWeight, t.group), nil
 }
 
 // peekTail is loadTail that leaves the cache as it is.
@@ -112,10 +112,10 @@ func (r *Reader) peekTail() (*tail, error) {
 
 // sizeBytes returns about what the tail holds.
 func (t *tail) sizeBytes() int64 {
-	const block, part, filter = 8, 8 + 4, 8 + 32
+	const part, filter = 8 + 4, 8 + 32
 	p := t.props
-	n := int64(unsafe.Sizeof(*t)+unsafe.Sizeof(*p)) + block*int64(len(t.blocks)) +
-		part*int64(len(t.parts)) + filter*int64(len(t.filters)) + t.top.sizeBytes() +
+	n := int64(unsafe.Sizeof(*t)+unsafe.Sizeof(*p)) + part*int64(len(t.parts)) +
+		filter*int64(len(t.filters)) + t.top.sizeBytes() +
 		int64(len(p.zone.First)+len(p.zone.Last))
 	for i := range p.collectors {
 		n += int64(len(p.collectors[i].data))
@@ -159,9 +159,9 @@ func (r *Reader) readTail() (*tail, error) {
 		return nil, err
 	}
 	t := &tail{
-		footer: f, props: p,
+		footer: f, props: p, blocks: int(p.blocks),
 		filters: make([]cache.Slot[zonemap.Filter], len(p.partitions)),
-		blocks:  make([]cache.Slot[dataBlock], p.blocks),
+		group:   r.group.Part(),
 	}
 	if f.partBlocks > 0 {
 		raw, err = read(f.index, "index")
@@ -245,7 +245,7 @@ func (r *Reader) filter(t *tail, part int) (*zonemap.Filter, error) {
 		return nil, err
 	}
 	size := int64(t.props.partitions[part].handle.raw) + trailerBytes
-	return cache.Insert(r.group, &t.filters[part], f, size, metaWeight), nil
+	return cache.Insert(t.group, &t.filters[part], f, size, metaWeight), nil
 }
 
 func (r *Reader) readFilter(t *tail, part int) (zonemap.Filter, error) {
@@ -317,17 +317,15 @@ const maxOwnBytes = 64 << 10
 
 // blockOnce is dataBlock for a caller that has no use for the block afterwards: a full cache takes
 // one of a few, and the others are in own, which the caller releases; else own is nil.
-func (r *Reader) blockOnce(t *tail, i int) (b *dataBlock, own *ownBlock, err error) {
-	if b := t.blocks[i].Get(); b != nil {
+func (r *Reader) blockOnce(
+	t *tail, x *indexBlock, i int,
+) (b *dataBlock, own *ownBlock, err error) {
+	if b := x.slot(i).Get(); b != nil {
 		return b, nil, nil
 	}
-	x, err := r.partOf(t, nil, i)
-	if err != nil {
-		return nil, nil, err
-	}
 	h := x.handle(i)
-	if r.admits(h, false, false) {
-		b, err = r.dataBlock(t, i)
+	if x.admits(h, false, false) {
+		b, err = r.dataBlock(x, i)
 		return b, nil, err
 	}
 	r.stats.c.Add(statBlockMisses, 1)
@@ -344,33 +342,29 @@ func (r *Reader) blockOnce(t *tail, i int) (b *dataBlock, own *ownBlock, err err
 
 // admits is Group.Admits of a block, but for a large one if its values are wanted: to copy them
 // would take as long as to read it.
-func (r *Reader) admits(h blockHandle, keysOnly, once bool) bool {
-	return !keysOnly && h.raw > maxOwnBytes || r.group.Admits(int64(h.raw), once)
+func (x *indexBlock) admits(h blockHandle, keysOnly, once bool) bool {
+	return !keysOnly && h.raw > maxOwnBytes || x.group.Admits(int64(h.raw), once)
 }
 
-// dataBlock returns data block i, from the cache or the file.
-func (r *Reader) dataBlock(t *tail, i int) (*dataBlock, error) {
-	if b := t.blocks[i].Get(); b != nil {
+// dataBlock returns data block i, with a record in x, from the cache or the file.
+func (r *Reader) dataBlock(x *indexBlock, i int) (*dataBlock, error) {
+	if b := x.slot(i).Get(); b != nil {
 		return b, nil
 	}
 	r.stats.c.Add(statBlockMisses, 1)
-	x, err := r.partOf(t, nil, i)
-	if err != nil {
-		return nil, err
-	}
 	h := x.handle(i)
 	raw, err := r.readBlock(h, maxDataBytes, "data block")
 	if err != nil {
 		return nil, err
 	}
-	return r.keepBlock(t, i, h, raw)
+	return r.keepBlock(x, i, h, raw)
 }
 
 // keepBlock opens a decoded data block and offers it to the cache.
-func (r *Reader) keepBlock(t *tail, i int, h blockHandle, raw []byte) (*dataBlock, error) {
+func (r *Reader) keepBlock(x *indexBlock, i int, h blockHandle, raw []byte) (*dataBlock, error) {
 	b, err := openDataBlock(raw)
 	if err != nil {
 		return nil, r.named(err, h.off)
 	}
-	return cache.Insert(r.group, &t.blocks[i], b, int64(cap(raw)), dataWeight), nil
+	return cache.Insert(x.group, x.slot(i), b, int64(cap(raw)), dataWeight), nil
 }

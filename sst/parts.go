@@ -22,11 +22,11 @@ import (
 // that has one. Errors have no file name.
 func (t *tail) openParts(top []byte) error {
 	p := t.props
-	t.partBlocks, t.partRanks = max(1, len(t.blocks)), []uint32{0, uint32(p.zone.Entries)}
+	t.partBlocks, t.partRanks = max(1, t.blocks), []uint32{0, uint32(p.zone.Entries)}
 	n := 1
 	if t.footer.partBlocks > 0 {
 		t.partBlocks = int(t.footer.partBlocks)
-		n = (len(t.blocks) + t.partBlocks - 1) / t.partBlocks
+		n = (t.blocks + t.partBlocks - 1) / t.partBlocks
 		var err error
 		if t.top, err = openIndex(top); err != nil {
 			return err
@@ -55,7 +55,8 @@ func (r *Reader) part(t *tail, p int) (*indexBlock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cache.Insert(r.group, &t.parts[p], x, x.sizeBytes(), metaWeight), nil
+	x.slots, x.group = make([]cache.Slot[dataBlock], x.n), t.group.Part()
+	return cache.InsertRoot(t.group, &t.parts[p], x, x.sizeBytes(), metaWeight, x.group), nil
 }
 
 // partHandle returns the place of a part of the index.
@@ -77,7 +78,7 @@ func (r *Reader) readPart(t *tail, p int) (indexBlock, error) {
 		return x, r.named(err, h.off)
 	}
 	x.first = p * t.partBlocks
-	if n := min(t.partBlocks, len(t.blocks)-x.first); x.n != n {
+	if n := min(t.partBlocks, t.blocks-x.first); x.n != n {
 		return x, corrupt.New(r.path, int64(h.off), "index", n, x.n)
 	}
 	x.ranks = &ranks{}
@@ -112,7 +113,7 @@ func (r *Reader) partFor(t *tail, key []byte, snap base.SeqNum) (int, error) {
 func (r *Reader) find(t *tail, key []byte, snap base.SeqNum) (*indexBlock, int, error) {
 	p, err := r.partFor(t, key, snap)
 	if err != nil || p == len(t.parts) {
-		return nil, len(t.blocks), err
+		return nil, t.blocks, err
 	}
 	x, err := r.part(t, p)
 	if err != nil {
@@ -125,7 +126,7 @@ func (r *Reader) find(t *tail, key []byte, snap base.SeqNum) (*indexBlock, int, 
 // findIn is find in the part that partFor leads to.
 func (r *Reader) findIn(t *tail, x *indexBlock, key []byte, snap base.SeqNum) (int, error) {
 	i, ok := x.find(key, snap)
-	if !ok || i == x.end() && i < len(t.blocks) {
+	if !ok || i == x.end() && i < t.blocks {
 		return 0, r.damagedIndex(t, i)
 	}
 	return i, nil
@@ -176,7 +177,7 @@ func (t *tail) ranksOf(x *indexBlock) []uint32 {
 // rankOf returns how many entries come before a block, or all for the number of blocks. x, which
 // may be nil, is the likely part of the index. Requires: partRanks are known.
 func (r *Reader) rankOf(t *tail, x *indexBlock, block int) (int64, error) {
-	if block == len(t.blocks) || block%t.partBlocks == 0 {
+	if block == t.blocks || block%t.partBlocks == 0 {
 		return int64(t.partRanks[(block+t.partBlocks-1)/t.partBlocks]), nil
 	}
 	x, err := r.partOf(t, x, block)

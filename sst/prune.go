@@ -56,7 +56,7 @@ func (c *Cursor) Prune(p Pruner) { c.pruner = p }
 // keptFrom returns the first block from i on, in the direction, that is not pruned: the number of
 // blocks or -1 without one.
 func (c *Cursor) keptFrom(i int, reverse bool) int {
-	if c.pruner == nil || len(c.t.blocks) == 1 {
+	if c.pruner == nil || c.t.blocks == 1 {
 		return i
 	}
 	step := 1
@@ -64,7 +64,7 @@ func (c *Cursor) keptFrom(i int, reverse bool) int {
 		step = -1
 	}
 	from := i
-	for i >= 0 && i < len(c.t.blocks) && c.pruned(i) {
+	for i >= 0 && i < c.t.blocks && c.pruned(i) {
 		i += step
 	}
 	if n := (i - from) * step; n > 0 {
@@ -95,7 +95,7 @@ func (c *Cursor) pruned(i int) bool {
 	c.bounds = append(append(c.bounds[:0], p...), first...)
 	n := len(c.bounds)
 	c.bounds = append(append(c.bounds, p...), last...)
-	if i+1 < len(c.t.blocks) {
+	if i+1 < c.t.blocks {
 		y, err := c.r.partOf(c.t, x, i+1)
 		if err != nil {
 			return false
@@ -116,7 +116,7 @@ func (r *Reader) PrunesLocated(l *Located, mayHold func(zone.Columns) bool) (boo
 		return false, err
 	}
 	columns := t.props.columns.Columns()
-	if len(t.blocks) > 1 {
+	if t.blocks > 1 {
 		x, err := r.partOf(t, nil, l.block)
 		if err != nil {
 			return false, err
@@ -145,7 +145,7 @@ func (r *Reader) Wanted(first, last []byte, p Pruner) bool {
 	if err != nil {
 		return true
 	}
-	for ; i < len(t.blocks); i++ {
+	for ; i < t.blocks; i++ {
 		if x, err = r.partOf(t, x, i); err != nil {
 			return true
 		}
@@ -183,7 +183,7 @@ func sameKey(key, prefix, suffix []byte) bool {
 func (r *Reader) CountPruned() int {
 	r.stats.prunedFiles.Add(1)
 	if t := r.tail.Peek(); t != nil {
-		return len((*t).blocks)
+		return (*t).blocks
 	}
 	return 0
 }
@@ -201,7 +201,7 @@ func (r *Reader) SamplePruned(lower, upper []byte, p Pruner, most int) (pruned, 
 	if err != nil {
 		return 0, 0, err
 	}
-	to = min(to+1, len(t.blocks)) // the block of upper
+	to = min(to+1, t.blocks) // the block of upper
 	c := Cursor{r: r, t: t, pruner: p}
 	step := max(1, (to-from)/most)
 	for i := from + step/2; i < to; i += step {

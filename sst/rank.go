@@ -58,11 +58,11 @@ func (r *Reader) KeyAt(rank int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, i, before, err := r.blockAt(t, rank)
+	x, i, before, err := r.blockAt(t, rank)
 	if err != nil {
 		return nil, err
 	}
-	b, err := r.dataBlock(t, i)
+	b, err := r.dataBlock(x, i)
 	if err != nil {
 		return nil, err
 	}
@@ -112,14 +112,14 @@ func (r *Reader) Locate(from, to int64) *Located {
 // rank returns how many entries come before all versions of key.
 func (r *Reader) rank(t *tail, key []byte) (int64, error) {
 	x, i, err := r.find(t, key, base.MaxSeqNum)
-	if err != nil || i == len(t.blocks) {
+	if err != nil || i == t.blocks {
 		return int64(r.meta.Entries), err
 	}
 	before, err := r.rankOf(t, x, i)
 	if err != nil {
 		return 0, err
 	}
-	b, err := r.dataBlock(t, i)
+	b, err := r.dataBlock(x, i)
 	if err != nil {
 		return 0, err
 	}

@@ -48,14 +48,15 @@ type Reader struct {
 
 	// Of a value file: the places of its values in the cache, by a hash of their offsets, and how
 	// many bytes of it are referred to.
-	kept      cache.Slot[[]cache.Slot[keptValue]]
+	kept      cache.Slot[keptValues]
 	usedBytes uint64
 }
 
-// tail is what the end of the file says, and the places for all other blocks.
+// tail is what the end of the file says, and the places for all but data blocks.
 type tail struct {
 	footer footer
 	props  *properties
+	blocks int // data blocks
 
 	top        indexBlock // of an index in parts, see parts.go
 	partBlocks int        // data blocks of a part
@@ -65,7 +66,7 @@ type tail struct {
 	parts   []cache.Slot[indexBlock]
 	ranges  cache.Slot[[]base.RangeTombstone]
 	filters []cache.Slot[zonemap.Filter]
-	blocks  []cache.Slot[dataBlock]
+	group   *cache.Group // of what is in these places
 
 	known cache.Spans[rankedSpan]
 }
@@ -146,11 +147,11 @@ func (r *Reader) Find(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) 
 	if err != nil {
 		return false, err
 	}
-	i, filtered, err := r.locate(t, key, hash, snap, r.asksFilters())
+	x, i, filtered, err := r.locate(t, key, hash, snap, r.asksFilters())
 	if err != nil || i < 0 {
 		return false, err
 	}
-	b, own, err := r.blockOnce(t, i)
+	b, own, err := r.blockOnce(t, x, i)
 	if err != nil {
 		return false, err
 	}
@@ -220,42 +221,41 @@ func (b *dataBlock) hasNewer(pos int, key []byte) bool {
 	return ok && len(key) == len(p)+len(s) && bytes.HasPrefix(key, p) && bytes.HasSuffix(key, s)
 }
 
-// locate returns the block that decides about key at snap, -1 if the file has no
-// such version. If ask is set, the filter is asked: that of a part before the part is touched.
-// filtered reports whether there was one.
+// locate returns the block that decides about key at snap, with its part of the index; -1 if the
+// file has no such version. If ask is set, the filter is asked: that of a part before the part is
+// touched. filtered reports whether there was one.
 func (r *Reader) locate(
 	t *tail, key []byte, hash uint64, snap base.SeqNum, ask bool,
-) (block int, filtered bool, err error) {
+) (x *indexBlock, block int, filtered bool, err error) {
 	filtered = ask && len(t.filters) > 0
 	p, err := r.partFor(t, key, snap)
 	if err != nil || p == len(t.parts) { // or the file's last key is newer than snap
-		return -1, false, err
+		return nil, -1, false, err
 	}
 	if filtered && t.ownFilters {
 		if may, err := r.askFilter(t, p, hash); err != nil || !may {
-			return -1, true, err
+			return nil, -1, true, err
 		}
 	}
-	x, err := r.part(t, p)
-	if err != nil {
-		return -1, false, err
+	if x, err = r.part(t, p); err != nil {
+		return nil, -1, false, err
 	}
 	i, err := r.findIn(t, x, key, snap)
 	if err != nil {
-		return -1, false, err
+		return nil, -1, false, err
 	}
-	if i == len(t.blocks) { // as above
+	if i == t.blocks { // as above
 		if filtered && t.ownFilters {
 			r.stats.c.Add(statPassedOnly, 1)
 		}
-		return -1, false, nil
+		return nil, -1, false, nil
 	}
 	if filtered && !t.ownFilters {
 		if may, err := r.askFilter(t, t.props.partitionOf(i), hash); err != nil || !may {
-			return -1, true, err
+			return nil, -1, true, err
 		}
 	}
-	return i, filtered, nil
+	return x, i, filtered, nil
 }
 
 // askFilter asks the filter of a partition and counts negative answers.
@@ -297,7 +297,7 @@ func (r *Reader) MayContain(key []byte, hash uint64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	i, filtered, err := r.locate(t, key, hash, base.MaxSeqNum, true)
+	_, i, filtered, err := r.locate(t, key, hash, base.MaxSeqNum, true)
 	if i >= 0 && filtered {
 		r.stats.c.Add(statPassedOnly, 1)
 	}
@@ -323,7 +323,7 @@ func (r *Reader) RangeTombstones() ([]base.RangeTombstone, error) {
 	if err != nil {
 		return nil, err
 	}
-	return *cache.Insert(r.group, &t.ranges, list, size, metaWeight), nil
+	return *cache.Insert(t.group, &t.ranges, list, size, metaWeight), nil
 }
 
 func (r *Reader) damagedEntry(t *tail, block, entry int) error {

@@ -383,14 +383,17 @@ func inCache(t *tail) (n int, bytes int64) {
 		}
 	}
 	for i := range t.parts {
-		count(t.parts[i].Touch())
+		x := t.parts[i].Peek()
+		if count(x != nil); x == nil {
+			continue
+		}
+		for i := range x.slots {
+			count(x.slots[i].Touch())
+		}
 	}
 	count(t.ranges.Touch())
 	for i := range t.filters {
 		count(t.filters[i].Touch())
-	}
-	for i := range t.blocks {
-		count(t.blocks[i].Touch())
 	}
 	return n, t.sizeBytes()
 }

@@ -11,7 +11,7 @@ func (r *Reader) BlocksBetween(lower, upper []byte) (from, to int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	to = len(t.blocks)
+	to = t.blocks
 	if _, from, err = r.find(t, lower, base.MaxSeqNum); err == nil && upper != nil {
 		_, to, err = r.find(t, upper, base.MaxSeqNum)
 	}
@@ -49,7 +49,7 @@ func (r *Reader) CountBetween(lower, upper []byte) (n, block float64, err error)
 		return 0, 0, err
 	case t.partRanks == nil:
 		return 0, 0, r.damagedIndex(t, from)
-	case from == len(t.blocks):
+	case from == t.blocks:
 		return 0, 0, nil
 	}
 	var ranks [3]int64

@@ -123,7 +123,7 @@ func TestOptionalParts(t *testing.T) {
 	n := stats.Snapshot()
 	if got := fmt.Sprintf("%+v", n); got != "{FilterChecks:1 FilterNegatives:0 "+
 		"FilterFalsePositives:0 BlockHits:0 BlockMisses:2 PrunedBlocks:0 PrunedFiles:0 "+
-		"Reads:8 ReadBytes:2758}" {
+		"Reads:7 ReadBytes:2623}" {
 		t.Errorf("counters %s", got)
 	}
 }

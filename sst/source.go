@@ -108,7 +108,7 @@ func (s *Source) nextBlock() bool {
 		return false
 	}
 	s.b, s.pos = dataBlock{}, 0
-	if s.err = s.open(); s.err == nil && s.block < len(s.t.blocks) {
+	if s.err = s.open(); s.err == nil && s.block < s.t.blocks {
 		s.err = s.load(s.x.handle(s.block))
 	} else {
 		s.giveBack()
@@ -148,7 +148,7 @@ func (s *Source) open() (err error) {
 			return err
 		}
 	}
-	if s.x != nil && s.block < s.x.end() || s.block == len(s.t.blocks) {
+	if s.x != nil && s.block < s.x.end() || s.block == s.t.blocks {
 		return nil
 	}
 	p := s.block / s.t.partBlocks

@@ -179,15 +179,21 @@ func (r *Reader) CachedValue(ref []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	slot := f.valueSlot(v.h.off)
+	slot, group := f.valueSlot(v.h.off)
 	if k := slot.Get(); k != nil && k.h == v.h {
 		return k.data, nil
 	}
 	data, err := f.readBlock(v.h, MaxValueBytes, "value")
 	if err == nil {
-		cache.Replace(f.group, slot, keptValue{v.h, data}, int64(cap(data)), dataWeight)
+		cache.Replace(group, slot, keptValue{v.h, data}, int64(cap(data)), dataWeight)
 	}
 	return data, err
+}
+
+// keptValues are the places of the large values of a file.
+type keptValues struct {
+	slots []cache.Slot[keptValue]
+	group *cache.Group // of what is in them
 }
 
 // keptValue is a large value in the cache.
@@ -201,15 +207,15 @@ type keptValue struct {
 // for each file, and values of this size lie in places of their own mostly.
 const bytesPerSlot = 2 << 10
 
-// valueSlot returns the place in the cache of the value at off. Its file's places are a value of
-// the cache themselves.
-func (r *Reader) valueSlot(off uint64) *cache.Slot[keptValue] {
+// valueSlot returns the place in the cache of the value at off, and its group. Its file's places
+// are a value of the cache themselves.
+func (r *Reader) valueSlot(off uint64) (*cache.Slot[keptValue], *cache.Group) {
 	p := r.kept.Get()
 	if p == nil {
-		slots := make([]cache.Slot[keptValue], 8+r.usedBytes/bytesPerSlot)
-		p = cache.InsertRoot(r.group, &r.kept, slots, 8*int64(len(slots)), metaWeight)
+		k := keptValues{make([]cache.Slot[keptValue], 8+r.usedBytes/bytesPerSlot), r.group.Part()}
+		p = cache.InsertRoot(r.group, &r.kept, k, 8*int64(len(k.slots)), metaWeight, k.group)
 	}
-	return &(*p)[off*0x9e3779b97f4a7c15>>32%uint64(len(*p))]
+	return &p.slots[off*0x9e3779b97f4a7c15>>32%uint64(len(p.slots))], p.group
 }
 
 // follow returns what a reference means, and the reader of the file that it leads to.

@@ -52,8 +52,8 @@ type node struct {
 	weight uint32        // marks a hit restores
 	bytes  int64
 	group  *Group
-	root   bool // without it nothing of the group stays; see InsertRoot
-	place  int  // Guarded by Cache.mu. Index in the ring, -1 outside of it.
+	of     *Group // is dropped with it, or nil; see InsertRoot
+	place  int    // Guarded by Cache.mu. Index in the ring, -1 outside of it.
 	// Guarded by Cache.mu. Neighbours in the group's list.
 	next, prev *node
 	self       evictee
@@ -151,7 +151,8 @@ func (c *Cache) makeRoomLocked(need int64) {
 	}
 }
 
-// removeLocked takes n out of the ring, its group and its slot; a root with all of its group.
+// removeLocked takes n out of the ring, its group and its slot; a root with the group that it has
+// the slots of.
 func (c *Cache) removeLocked(n *node) {
 	c.ring[n.place] = nil
 	c.free = append(c.free, n.place)
@@ -160,12 +161,13 @@ func (c *Cache) removeLocked(n *node) {
 	c.count--
 	n.group.removeLocked(n)
 	n.self.unlink()
-	for n.root && n.group.head != nil {
-		c.removeLocked(n.group.head)
+	if n.of != nil {
+		n.of.dropLocked()
 	}
 }
 
-// Group is the set of a file's entries. Dropping it releases them.
+// Group is the set of a file's entries, or of those that a root has the slots of. Dropping it
+// releases them.
 type Group struct {
 	cache   *Cache
 	dropped bool  // Guarded by cache.mu.
@@ -184,12 +186,19 @@ func (c *Cache) NewGroup(owedBytes int64) *Group {
 	return &Group{cache: c, owed: owedBytes}
 }
 
+// Part returns an empty group for InsertRoot.
+func (g *Group) Part() *Group { return &Group{cache: g.cache} }
+
 // Drop removes every entry of the group from the cache and its slot. Later
 // insertions into the group cache nothing. Values in use stay valid. Drop may be
 // called more than once.
 func (g *Group) Drop() {
 	g.cache.mu.Lock()
 	defer g.cache.mu.Unlock()
+	g.dropLocked()
+}
+
+func (g *Group) dropLocked() {
 	if !g.dropped {
 		g.cache.owed -= g.owed
 	}

@@ -108,37 +108,39 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestRoot: what a root has the slots of goes with it, and nothing else; what is put there later
-// goes with the next one.
+// TestRoot: what a root has the slots of goes with it, and nothing else, also if it is the root of
+// more itself; what is put there later is not kept.
 func TestRoot(t *testing.T) {
 	c := cache.New(10_000)
 	g, other := c.NewGroup(0), c.NewGroup(0)
-	var root, again cache.Slot[[]cache.Slot[block]]
-	slots := cache.InsertRoot(g, &root, make([]cache.Slot[block], 3), 100, 1)
-	cache.Insert(g, &(*slots)[0], newBlock(1000), 1000, 1)
+	var root, part cache.Slot[[]cache.Slot[block]]
+	ofRoot := g.Part()
+	ofPart := ofRoot.Part()
+	slots := cache.InsertRoot(g, &root, make([]cache.Slot[block], 3), 100, 1, ofRoot)
+	of := cache.InsertRoot(ofRoot, &part, make([]cache.Slot[block], 1), 10, 1, ofPart)
+	cache.Insert(ofRoot, &(*slots)[0], newBlock(1000), 1000, 1)
+	cache.Insert(ofPart, &(*of)[0], newBlock(10), 10, 1)
 	var beside cache.Slot[block]
 	cache.Insert(other, &beside, newBlock(1000), 1000, 1)
 	beside.Get()
-	cache.Insert(g, &(*slots)[1], newBlock(1000), 1000, 1)
-	(*slots)[0].Get()
-	(*slots)[1].Get()
-	c.SetBudget(3500)
+	cache.Insert(ofRoot, &(*slots)[1], newBlock(1000), 1000, 1)
+	for _, s := range []*cache.Slot[block]{&(*slots)[0], &(*slots)[1], &(*of)[0]} {
+		s.Get()
+	}
+	part.Get()
+	c.SetBudget(3800)
 	var last cache.Slot[block]
 	cache.Insert(other, &last, newBlock(1000), 1000, 1) // the hand is at the root
 	if root.Peek() != nil || (*slots)[0].Peek() != nil || (*slots)[1].Peek() != nil ||
-		beside.Peek() == nil || last.Peek() == nil {
+		part.Peek() != nil || (*of)[0].Peek() != nil || beside.Peek() == nil || last.Peek() == nil {
 		t.Errorf("the root is there: %t", root.Peek() != nil)
 	}
-	if m := c.Metrics(); m.Entries != 2 || m.Evictions != 3 {
+	if m := c.Metrics(); m.Entries != 2 || m.Evictions != 5 {
 		t.Errorf("%+v", m)
 	}
-	cache.Insert(g, &(*slots)[2], newBlock(10), 10, 1) // by a reader that has the slots
-	cache.InsertRoot(g, &again, make([]cache.Slot[block], 3), 100, 1)
-	for budget := int64(3000); again.Peek() != nil; budget -= 100 {
-		(*slots)[2].Get()
-		c.SetBudget(budget)
-	}
-	if (*slots)[2].Peek() != nil {
+	cache.Insert(ofRoot, &(*slots)[2], newBlock(10), 10, 1) // by a reader that has the slots
+	cache.InsertRoot(ofRoot, &part, make([]cache.Slot[block], 1), 10, 1, ofPart)
+	if (*slots)[2].Peek() != nil || part.Peek() != nil || ofPart.Admits(1, false) {
 		t.Errorf("something of the group stays: %+v", c.Metrics())
 	}
 	g.Drop()

@@ -68,15 +68,16 @@ func Replace[T any](g *Group, s *Slot[T], v T, bytes int64, weight int) *T {
 	return Insert(g, s, v, bytes, weight)
 }
 
-// InsertRoot is Insert of the value that has the slots of the group's other values: when it is
-// evicted, so are they. It counts as hit at once, since its user is about to fill them.
+// InsertRoot is Insert of a value that has the slots of the values of another group, which is
+// dropped when the value is evicted. It survives one more pass of the hand than other new values,
+// since its user is about to fill the slots.
 //
 // Why: a value in a slot keeps the memory of all slots beside it, which nothing accounts for, and
-// nobody would find it there. What is put into a slot after the eviction goes with the next root.
-func InsertRoot[T any](g *Group, s *Slot[T], v T, bytes int64, weight int) *T {
+// nobody would find it there.
+func InsertRoot[T any](g *Group, s *Slot[T], v T, bytes int64, weight int, of *Group) *T {
 	it := &item[T]{value: v}
-	it.root = true
-	it.marks.Store(uint32(max(weight, 1)))
+	it.of = of
+	it.marks.Store(1)
 	return insert(g, s, it, bytes, weight)
 }
 
@@ -96,6 +97,8 @@ func insert[T any](g *Group, s *Slot[T], it *item[T], bytes int64, weight int) *
 	}
 	if c.insertLocked(&it.node) {
 		s.p.Store(it)
+	} else if it.of != nil {
+		it.of.dropped = true // nobody else finds its slots
 	}
 	return &it.value
 }

@@ -4,7 +4,7 @@ package canary_test
 var partBugs = []bug{
 	{
 		"nothing overwritten comes back: a key goes on in the next part of an index",
-		[]edit{{"sst/prune.go", "	if i+1 < len(c.t.blocks) {\n", "	if i+1 < x.end() {\n"}},
+		[]edit{{"sst/prune.go", "	if i+1 < c.t.blocks {\n", "	if i+1 < x.end() {\n"}},
 		"./sst", "TestPrunedAtParts",
 	},
 	{

@@ -360,8 +360,8 @@ var bugs = []bug{
 	{
 		"the cache gives back what was asked for: a block is filled in for its neighbour",
 		[]edit{{
-			"sst/load.go", "cache.Insert(r.group, &t.blocks[i], b, ",
-			"cache.Insert(r.group, &t.blocks[max(i, 1)-1], b, ",
+			"sst/load.go", "cache.Insert(x.group, x.slot(i), b, ",
+			"cache.Insert(x.group, x.slot(max(i, x.first+1)-1), b, ",
 		}},
 		suite, "TestProgramsUnderAllOptions",
 	},
