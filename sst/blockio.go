@@ -100,17 +100,20 @@ func (id fileID) open(b []byte, h blockHandle, what string) ([]byte, Codec, erro
 	return b[:n:n], codec, nil
 }
 
-// decode is open followed by decompression into new, exactly sized memory that
-// shares nothing with b.
-func (id fileID) decode(b []byte, h blockHandle, what string) ([]byte, error) {
+// decode is open followed by decompression into dst or, if it is too small, into new, exactly
+// sized memory. It shares nothing with b.
+func (id fileID) decode(dst, b []byte, h blockHandle, what string) ([]byte, error) {
 	payload, codec, err := id.open(b, h, what)
 	if err != nil {
 		return nil, err
 	}
 	if codec == None {
-		return append(make([]byte, 0, len(payload)), payload...), nil
+		if cap(dst) < len(payload) {
+			dst = make([]byte, 0, len(payload))
+		}
+		return append(dst[:0], payload...), nil
 	}
-	raw, err := decompress(nil, codec, payload, int(h.raw))
+	raw, err := decompress(dst, codec, payload, int(h.raw))
 	if err != nil {
 		return nil, corrupt.New("", int64(h.off), what, codec.String()+" data", err)
 	}

@@ -271,7 +271,7 @@ func TestOpenBlocks(t *testing.T) {
 		payload := bytes.Repeat([]byte{0xf1}, c.stored)
 		b := id.appendTrailer(payload, 0, c.codec, c.raw, 50)
 		h := blockHandle{off: 50, stored: uint32(c.stored), raw: uint32(c.raw)}
-		raw, err := id.decode(b, h, "block")
+		raw, err := id.decode(nil, b, h, "block")
 		if got := fmt.Sprint(err); got != c.want && (c.want == "<nil>" || got[:min(len(got),
 			len(c.want))] != c.want) || (raw == nil) != (err != nil) {
 			t.Errorf("%v of %d and %d bytes: %d, %v", c.codec, c.stored, c.raw, len(raw), err)

@@ -99,7 +99,7 @@ func (s *Salvaged) byScan(known *base.FileMeta, why error) {
 		if !ok {
 			continue
 		}
-		raw, err := s.r.id.decode(b[h.off:h.end()], h, "data block")
+		raw, err := s.r.id.decode(nil, b[h.off:h.end()], h, "data block")
 		if err != nil {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/zonemap"
 )
 
@@ -14,7 +15,7 @@ import (
 //
 // Invariant: while the cursor stands on an entry, key holds the whole key, its
 // first shared bytes are the prefix of b, and (block, pos) is the newest version of
-// the key that snap sees. While it has a block, x is the part of the index with it.
+// the key that snap sees. While it has a block, x is the part of the index with it, or nil.
 type Cursor struct {
 	r    *Reader
 	t    *tail
@@ -31,8 +32,10 @@ type Cursor struct {
 	key   []byte
 	entry base.Entry
 	seq   sequential
+	route route     // in place of x
 	own   dataBlock // a block that is not in the cache, decoded in raw or in seq
 	raw   []byte
+	owing *cache.Group // of the cache that owes cursorBytes for them, or nil
 	err   error
 
 	pruner Pruner // nil: every block is read
@@ -63,12 +66,17 @@ func (r *Reader) InitCursor(c *Cursor, snap base.SeqNum) {
 	c.b, c.block, c.pos, c.streak, c.valid = nil, 0, 0, 0, false
 	c.key, c.err, c.pruner, c.near, c.span, c.met = c.key[:0], nil, nil, nil, nil, metSpan{}
 	c.seq.reset()
+	c.route.reset()
 }
 
 // LimitReadAhead bounds the memory that a forward scan of uncached blocks reads ahead
 // into; a larger block is still read whole. Call it after InitCursor. Merges of many
-// cursors need it: by default each may hold 256 KiB.
+// cursors need it: by default each may hold 256 KiB. With a low limit the cursor keeps no part of
+// the index, either: see route.
 func (c *Cursor) LimitReadAhead(bytes int) { c.seq.limit = bytes }
+
+// isOneOfMany reports whether the cursor shares memory with so many that it keeps a block alone.
+func (c *Cursor) isOneOfMany() bool { return c.seq.limit > 0 && c.seq.limit < firstAheadBytes }
 
 // Release lets go of the file, its blocks and large buffers, so that a pooled cursor
 // does not keep them in memory. Before its next use it needs InitCursor.
@@ -81,6 +89,10 @@ func (c *Cursor) Release() {
 	}
 	if cap(c.raw) > maxPooledBytes {
 		c.raw = nil
+	}
+	if c.owing != nil {
+		c.owing.Owe(-cursorBytes)
+		c.owing = nil
 	}
 }
 
@@ -160,16 +172,25 @@ func (c *Cursor) Approached(a *Approach) {
 // had moved there itself.
 func (c *Cursor) Resume(a *Approach, last *base.Entry) {
 	c.near, c.valid, c.err = nil, true, nil
-	c.t, c.x, c.b, c.block, c.pos, c.streak = a.t, a.x, a.b, a.block, a.last, 0
+	c.take(a)
+	c.pos = a.last
 	c.key = append(c.key[:0], last.Key...)
 	c.entry = *last
 	c.entry.Key = c.key
 }
 
+// take takes over the block that an approach has found.
+func (c *Cursor) take(a *Approach) {
+	c.t, c.x, c.b, c.block, c.streak = a.t, a.x, a.b, a.block, 0
+	if c.isOneOfMany() {
+		c.x = nil
+	}
+}
+
 // enter moves to before the first entry of block i, in reverse to after the last. It reports false
 // if there is no such block.
 func (c *Cursor) enter(i int, reverse bool) bool {
-	if i < 0 || i >= c.t.blocks || !c.load(i) {
+	if i < 0 || i >= c.t.blocks || !c.load(i, reverse) {
 		return false
 	}
 	if c.pos = -1; reverse {
@@ -202,7 +223,7 @@ func (c *Cursor) seek(key []byte, reverse bool) bool {
 	if kept := c.keptFrom(i, reverse); kept != i {
 		return c.enter(kept, reverse)
 	}
-	if !c.load(i) {
+	if !c.load(i, reverse) {
 		return false
 	}
 	var ok bool
@@ -218,7 +239,7 @@ func (c *Cursor) seek(key []byte, reverse bool) bool {
 // finish is seek, of a key that was approached.
 func (c *Cursor) finish(a *Approach, key []byte, snap base.SeqNum, reverse bool) (ok bool) {
 	c.near, c.valid, c.err = nil, false, nil
-	c.t, c.x, c.b, c.block, c.streak = a.t, a.x, a.b, a.block, 0
+	c.take(a)
 	if !a.begun {
 		c.r.stats.c.Add(statLookups, 1)
 		if c.pruner != nil {
@@ -237,50 +258,6 @@ func (c *Cursor) finish(a *Approach, key []byte, snap base.SeqNum, reverse bool)
 	return true
 }
 
-// load makes block i the current one.
-func (c *Cursor) load(i int) bool {
-	if c.streak++; c.b == nil || i != c.block+1 {
-		c.streak = 0
-	}
-	x, err := c.r.partOf(c.t, c.x, i)
-	if err != nil {
-		return c.fail(err)
-	}
-	b, err := c.fetch(x, i)
-	if err != nil {
-		return c.fail(err)
-	}
-	c.x, c.b, c.block = x, b, i
-	return true
-}
-
-// fetch returns block i, with a record in x. Misses that follow each other forward are served by
-// large reads.
-func (c *Cursor) fetch(x *indexBlock, i int) (*dataBlock, error) {
-	c.r.stats.c.Add(statLookups, 1)
-	if c.pruner != nil {
-		c.pruner.Count(1, 0)
-	}
-	if b := x.slot(i).Get(); b != nil {
-		return b, nil
-	}
-	c.r.stats.c.Add(statBlockMisses, 1)
-	h := x.handle(i)
-	if x.group.Admits(int64(h.raw), c.streak >= sequentialRun) {
-		raw, err := c.seq.block(c.r, c.t, i, h, nil)
-		if err != nil {
-			return nil, err
-		}
-		return c.r.keepBlock(x, i, h, raw)
-	}
-	raw, err := c.seq.block(c.r, c.t, i, h, &c.raw)
-	if err == nil {
-		c.own, err = openDataBlock(raw)
-		err = c.r.named(err, h.off)
-	}
-	return &c.own, err
-}
-
 // forward moves to the next visible key after (block, pos). If the cursor stands
 // on an entry, older versions of its key are skipped.
 func (c *Cursor) forward() bool {
@@ -294,7 +271,7 @@ func (c *Cursor) forward() bool {
 				c.valid = false
 				return false
 			}
-			if !c.load(i) {
+			if !c.load(i, false) {
 				return false
 			}
 			c.pos, inBlock = 0, false
@@ -322,7 +299,7 @@ func (c *Cursor) backward() bool {
 				c.valid = false
 				return false
 			}
-			if !c.load(i) {
+			if !c.load(i, true) {
 				return false
 			}
 			c.pos, inBlock = c.b.n, false
@@ -355,7 +332,7 @@ func (c *Cursor) newest() bool {
 			c.pos--
 			c.show(&e, true)
 		}
-		if c.pos > 0 || c.block == 0 {
+		if c.pos > 0 || c.block == 0 || c.t.props.keys == c.r.meta.Entries {
 			return true
 		}
 		// The block before decides by its last entry, which the index knows.
@@ -370,7 +347,7 @@ func (c *Cursor) newest() bool {
 		if x.lastSeq(c.block-1) > c.snap || !sameKey(c.key, x.prefix(), last) {
 			return true
 		}
-		if !c.load(c.block - 1) {
+		if !c.load(c.block-1, true) {
 			return false
 		}
 		c.pos = c.b.n - 1

@@ -199,7 +199,7 @@ func FuzzStoredBlock(f *testing.F) {
 		if !h.check(int64(h.end()), 1<<20) {
 			return
 		}
-		got, err := id.decode(b, h, "block")
+		got, err := id.decode(nil, b, h, "block")
 		if err != nil {
 			requireCorrupt(t, err)
 		} else if len(got) != int(raw) {

@@ -32,7 +32,7 @@ func (c *Cursor) seekSpan(lo, hi []byte) bool {
 	if kept := c.keptFrom(i, false); kept != i {
 		return c.enter(kept, false) && c.within(s)
 	}
-	if !c.load(i) {
+	if !c.load(i, false) {
 		return false
 	}
 	c.pos = int(s.from-before) - 1

@@ -56,12 +56,19 @@ func (r *Reader) named(err error, off uint64) error {
 
 // readBlock reads and decodes one block into new memory.
 func (r *Reader) readBlock(h blockHandle, maxRaw uint32, what string) ([]byte, error) {
+	return r.readInto(nil, h, maxRaw, what)
+}
+
+// readInto is readBlock into *memory, which grows as needed, if memory is not nil.
+func (r *Reader) readInto(
+	memory *[]byte, h blockHandle, maxRaw uint32, what string,
+) ([]byte, error) {
 	if !h.check(r.meta.SizeBytes, maxRaw) {
 		return nil, corrupt.New(r.path, int64(h.off), what,
 			"a place inside the file", fmt.Sprintf("%d+%d", h.off, h.stored))
 	}
 	n := int(h.stored) + trailerBytes
-	if h.stored == h.raw { // not compressed: read into the memory to keep
+	if memory == nil && h.stored == h.raw { // not compressed: read into the memory to keep
 		buf := make([]byte, n)
 		if err := r.readAt(buf, int64(h.off), what); err != nil {
 			return nil, err
@@ -75,9 +82,15 @@ func (r *Reader) readBlock(h blockHandle, maxRaw uint32, what string) ([]byte, e
 	}
 	buf := (*p)[:n]
 	var raw []byte
+	if memory != nil {
+		raw = *memory
+	}
 	err := r.readAt(buf, int64(h.off), what)
 	if err == nil {
-		raw, err = r.id.decode(buf, h, what)
+		raw, err = r.id.decode(raw, buf, h, what)
+	}
+	if err == nil && memory != nil {
+		*memory = raw
 	}
 	if cap(*p) <= maxScratchBytes {
 		scratch.Put(p)
@@ -115,8 +128,7 @@ func (t *tail) sizeBytes() int64 {
 	const part, filter = 8 + 4, 8 + 32
 	p := t.props
 	n := int64(unsafe.Sizeof(*t)+unsafe.Sizeof(*p)) + part*int64(len(t.parts)) +
-		filter*int64(len(t.filters)) + t.top.sizeBytes() +
-		int64(len(p.zone.First)+len(p.zone.Last))
+		filter*int64(len(t.filters)) + t.top.sizeBytes()
 	for i := range p.collectors {
 		n += int64(len(p.collectors[i].data))
 	}
@@ -144,7 +156,7 @@ func (r *Reader) readTail() (*tail, error) {
 		if !h.check(size, maxRawBytes) || h.off < uint64(start) {
 			return r.readBlock(h, maxRawBytes, what)
 		}
-		raw, err := r.id.decode(buf[h.off-uint64(start):h.end()-uint64(start)], h, what)
+		raw, err := r.id.decode(nil, buf[h.off-uint64(start):h.end()-uint64(start)], h, what)
 		return raw, r.named(err, h.off)
 	}
 	raw, err := read(f.properties, "properties")
@@ -158,6 +170,7 @@ func (r *Reader) readTail() (*tail, error) {
 	if err := r.checkProperties(&f, p); err != nil {
 		return nil, err
 	}
+	p.zone.First, p.zone.Last = r.meta.Smallest, r.meta.Largest // equal, and raw can go
 	t := &tail{
 		footer: f, props: p, blocks: int(p.blocks),
 		filters: make([]cache.Slot[zonemap.Filter], len(p.partitions)),

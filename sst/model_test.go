@@ -71,6 +71,7 @@ func checkModel(t *testing.T, rnd *rand.Rand, o sst.WriterOptions, entries []bas
 		checkGets(t, r, entries, want, snap)
 		checkBatch(t, rnd, r, ro.Stats, entries, snap, o.FilterBits != 0)
 		r.InitCursor(&c, snap)
+		c.LimitReadAhead([]int{0, 4 << 10, 64 << 10}[rnd.IntN(3)])
 		checkScans(t, &c, want)
 		checkWalk(t, rnd, &c, want)
 		checkWalk(t, rnd, r.NewCursor(snap), want)

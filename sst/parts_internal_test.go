@@ -98,14 +98,22 @@ func TestPrunedAtParts(t *testing.T) {
 		meta, err := w.Finish()
 		ok(t, err)
 		r := NewReader(ReaderOptions{FS: fs, Meta: &meta})
-		c := r.NewCursor(base.MaxSeqNum)
-		c.Prune(olderThan(18))
-		var got []string
-		for ok := c.First(); ok; ok = c.Next() {
-			got = append(got, fmt.Sprintf("%s@%d", c.Entry().Key, c.Entry().Seq))
-		}
-		if want := "[c@18 d@16]"; fmt.Sprint(got) != want || c.Err() != nil {
-			t.Errorf("parts of %d blocks: %v, %v, want %s", partBlocks, got, c.Err(), want)
+		for _, ahead := range []int{0, 1} {
+			c := r.NewCursor(base.MaxSeqNum)
+			c.Prune(olderThan(18))
+			c.LimitReadAhead(ahead)
+			var got []string
+			show := func() { got = append(got, fmt.Sprintf("%s@%d", c.Entry().Key, c.Entry().Seq)) }
+			for ok := c.First(); ok; ok = c.Next() {
+				show()
+			}
+			for ok := c.Last(); ok; ok = c.Prev() {
+				show()
+			}
+			if want := "[c@18 d@16 d@16 c@18]"; fmt.Sprint(got) != want || c.Err() != nil {
+				t.Errorf("parts of %d blocks: %v, %v, want %s", partBlocks, got, c.Err(), want)
+			}
+			c.Release()
 		}
 		ok(t, r.Close())
 	}

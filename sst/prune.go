@@ -59,13 +59,14 @@ func (c *Cursor) keptFrom(i int, reverse bool) int {
 	if c.pruner == nil || c.t.blocks == 1 {
 		return i
 	}
-	step := 1
-	if reverse {
-		step = -1
-	}
+	step := stepOf(reverse)
 	from := i
-	for i >= 0 && i < c.t.blocks && c.pruned(i) {
-		i += step
+	if s := c.route.from(i, reverse); s != nil {
+		i = int(s.block)
+	} else {
+		for i >= 0 && i < c.t.blocks && c.pruned(i) {
+			i += step
+		}
 	}
 	if n := (i - from) * step; n > 0 {
 		c.r.stats.prunedBlocks.Add(uint64(n))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -118,6 +119,18 @@ var sizedScans = []sizedReading{
 		c := r.NewCursor(1)
 		c.LimitReadAhead(100 << 10)
 		walkFromFirst(c, 100)
+	}},
+	{"a scan as one of many", func(_ *testing.T, r *Reader) {
+		c := r.NewCursor(1)
+		c.LimitReadAhead(4 << 10)
+		walkFromFirst(c, 140)
+		c.Release()
+	}},
+	{"a scan back as one of many", func(_ *testing.T, r *Reader) {
+		c := r.NewCursor(1)
+		c.LimitReadAhead(4 << 10)
+		walk(c.Last, c.Prev, 60)
+		c.Release()
 	}},
 	{"two scans from the middle", func(_ *testing.T, r *Reader) {
 		c := r.NewCursor(1)
@@ -334,6 +347,46 @@ func TestSourceBatches(t *testing.T) {
 	}
 	if want := "[32 32 32 23 32 32 17]"; fmt.Sprint(got) != want {
 		t.Errorf("entries at a time %v, want %s", got, want)
+	}
+}
+
+// TestMemoryOfManyCursors: a cursor of many has its block in memory, and little beside it. The
+// cache has less room meanwhile.
+func TestMemoryOfManyCursors(t *testing.T) {
+	const n, budget = 200, 1 << 20
+	fs, meta := evenFile(t, 300)
+	blocks, cursors, last := cache.New(budget), make([]Cursor, n), (*Reader)(nil)
+	used := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	for i := range cursors {
+		last = NewReader(ReaderOptions{FS: fs, Meta: &meta, Cache: blocks})
+		last.InitCursor(&cursors[i], 1)
+		cursors[i].LimitReadAhead(4 << 10)
+	}
+	before := used()
+	for step := range 50 {
+		for i := range cursors {
+			if c := &cursors[i]; step == 0 && !c.First() || step > 0 && !c.Next() {
+				t.Fatal(c.Err())
+			}
+		}
+	}
+	room := blocks.Metrics().UsedBytes
+	each := (int64(used()-before) - room) / n
+	if each > 8<<10 || room > budget/2 {
+		t.Errorf("%d bytes for each cursor, %d in the cache", each, room)
+	}
+	for i := range cursors {
+		cursors[i].Release()
+	}
+	walkFromFirst(last.NewCursor(1), 300)
+	if m := blocks.Metrics(); m.UsedBytes < budget*3/4 {
+		t.Errorf("later %d in the cache", m.UsedBytes)
 	}
 }
 

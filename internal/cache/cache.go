@@ -179,11 +179,18 @@ type Group struct {
 // Drop. The values of all files have so much less room, down to a quarter of the budget: one
 // budget bounds both, however many files there are.
 func (c *Cache) NewGroup(owedBytes int64) *Group {
+	g := &Group{cache: c, owed: owedBytes}
+	g.Owe(owedBytes)
+	return g
+}
+
+// Owe is about what readers of the file have in memory for a time: negative bytes give it back.
+func (g *Group) Owe(bytes int64) {
+	c := g.cache
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.owed += owedBytes
+	c.owed += bytes
 	c.makeRoomLocked(0)
-	return &Group{cache: c, owed: owedBytes}
 }
 
 // Part returns an empty group for InsertRoot.

@@ -17,8 +17,9 @@ type Batch struct {
 	most int    // from this row on, the memory of Rows is zero
 }
 
-// keyChunkBytes is the least memory for keys that a batch asks for.
-const keyChunkBytes = 512
+// A batch asks for memory for keys of keyBytes for each row that it has room for, but no more than
+// keyChunkBytes, unless the keys need more.
+const keyBytes, keyChunkBytes = 32, 512
 
 // Reset forgets the rows. What they were stays as it is until a row is added.
 func (b *Batch) Reset() {
@@ -67,7 +68,8 @@ func (b *Batch) Add(e *base.Entry) {
 func (b *Batch) Key(n int) []byte {
 	from := len(b.keys)
 	if cap(b.keys)-from < n { // rows in the batch keep the old memory alive
-		b.keys, from = make([]byte, 0, max(2*cap(b.keys), n, keyChunkBytes)), 0
+		chunk := min(keyBytes*cap(b.Rows), keyChunkBytes)
+		b.keys, from = make([]byte, 0, max(2*cap(b.keys), n, chunk)), 0
 	}
 	b.keys = b.keys[:from+n]
 	return b.keys[from : from+n : from+n]
