@@ -176,8 +176,9 @@ func (v Value) decimalFloat() float64 {
 
 // exactDecimal returns the decimal that is exactly a finite float.
 func exactDecimal(f float64) Value {
-	// The longest expansion of a float64 has 767 significant digits.
-	d, err := keycodec.ParseDecimal(strconv.FormatFloat(f, 'e', 766, 64))
+	_, exponent := math.Frexp(f)
+	places := max(0, 53-exponent) // as many as the last binary digit has
+	d, err := keycodec.ParseDecimal(strconv.FormatFloat(f, 'f', places, 64))
 	if err != nil {
 		return Value{}
 	}
