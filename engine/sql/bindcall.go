@@ -1,7 +1,6 @@
 package sql
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -48,7 +47,7 @@ func (sc *scope) call(e *syntax.Call) expr.Expr {
 		return sc.b.params.now()
 	case name == "current_date" && len(e.Args) == 0:
 		return expr.Cast{X: sc.b.params.now(), To: dateType, Pos: sc.b.place(e.Pos)}
-	case !slices.Contains(expr.Functions(), name):
+	case expr.FuncUsage(name) == "":
 		sc.noFunction(e)
 	}
 	if expr.CheckFunc(name, len(e.Args)) != nil {
