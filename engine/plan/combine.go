@@ -19,6 +19,10 @@ const (
 	countedGain = 1.3
 )
 
+// unionSeeks is what each input of a union takes to begin, in Costs.Seek: a path alone is one
+// operator, which is bound without a tree.
+const unionSeeks = 3
+
 // unions returns a candidate for each OR whose terms different indexes can serve: the row
 // keys that each of them finds, each once, and then the rows. It leaves out what costs at least
 // as much as one of the paths: that has no order to make up for it.
@@ -50,7 +54,7 @@ func (q *query) union(r *relation, e *estimate.Estimator, indexes []*schema.Inde
 	rest := slices.Concat(r.pred[:i], r.pred[i+1:])
 	c, u := q.costs(), &Union{}
 	for j, b := range or.Terms {
-		ahead := float64(len(or.Terms)-j) * c.Seek
+		ahead := float64(len(or.Terms)-j) * (1 + unionSeeks) * c.Seek
 		if u.Expected.Cost+u.Expected.Rows*(c.Hash+c.Fetch)+ahead >= most {
 			return nil
 		}
@@ -60,7 +64,7 @@ func (q *query) union(r *relation, e *estimate.Estimator, indexes []*schema.Inde
 		}
 		u.Inputs = append(u.Inputs, n)
 		u.Expected.Rows += n.Estimate().Rows
-		u.Expected.Cost += n.Estimate().Cost
+		u.Expected.Cost += n.Estimate().Cost + unionSeeks*c.Seek
 	}
 	u.Elements = u.Inputs[0].Layout()
 	if q.limit != nil {
