@@ -204,7 +204,7 @@ func (f *Frame) access() (Reading, error) {
 	if err != nil || !ok {
 		return Reading{Tree: err == nil}, err
 	}
-	if f.ranges.Interval && !f.Ordered && f.Index == nil && f.ranges.Limit < 0 && !f.q.Stored {
+	if f.ranges.Interval && f.Many && f.ranges.Limit < 0 && !f.q.Stored {
 		return Reading{Tree: true}, nil // many rows, which its access reads in blocks
 	}
 	f.left, f.skip = f.ranges.Limit, f.ranges.Offset

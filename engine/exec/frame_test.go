@@ -120,3 +120,33 @@ func TestFrameAllocatesNothingForRows(t *testing.T) {
 		t.Errorf("%v allocations for 10 rows, %v for 300", few, many)
 	}
 }
+
+// expectedRows are plan.Stats of tables of so many rows.
+type expectedRows float64
+
+func (n expectedRows) Table(*schema.Table) *plan.TableStats {
+	return &plan.TableStats{Epoch: 1, Rows: float64(n)}
+}
+
+// TestFrameReadsFewRows: a scan of a table of few rows is not left to a tree.
+func TestFrameReadsFewRows(t *testing.T) {
+	w := newWorld(t)
+	tab := table(t, 7, `{"name":"t","columns":[{"name":"id","type":"int64"},
+	 {"name":"a","type":"int64"}],"primary_key":["id"]}`)
+	for i := range int64(10) {
+		w.insert(tab, []expr.Value{expr.Int(i), expr.Int(i)})
+	}
+	sel := &plan.Select{From: []plan.Source{{Table: tab}},
+		Where: expr.Cmp{Op: expr.Ge, L: tab.Ref(0, 1), R: expr.Param{Index: 0}}}
+	p, err := plan.Prepare(sel, plan.Options{Stats: expectedRows(10)})
+	ok(t, err)
+	for _, reader := range []store.Reader{w.store, plain{w.store}} {
+		n := 0
+		read, err := exec.RunPhysical(context.Background(), reader, p.Physical(),
+			&exec.Request{Params: []expr.Value{expr.Int(4)}},
+			sink{values: func([]expr.Value) bool { n++; return true }})
+		if err != nil || n != 6 || read.Tree || read.Keys != 10 {
+			t.Errorf("%d rows, %+v, %v; want 6 of 10 without a tree", n, read, err)
+		}
+	}
+}

@@ -40,11 +40,14 @@ type Physical struct {
 	EntryColumns, TestColumns, RowColumns schema.ColumnSet
 	// Own says that entries have EntryColumns without the key of their row.
 	Own bool
+	// Many says that rows in any order are expected to be so many that they are better read in
+	// blocks, by a tree.
+	Many bool
 
 	scope         *scope
 	once          sync.Once // of compile
 	failed        error     // of compile
-	whole         bool      // all rows are read, in any order
+	whole         bool      // all rows are read, and Many
 	path          *path
 	count, offset expr.Expr
 	buckets       spans.Buckets
@@ -61,11 +64,16 @@ type ResultColumn struct {
 	Program *expr.Program
 }
 
+// fewRows is how many rows one operator reads, one by one, in the time in which a tree is bound and
+// begins to read blocks.
+const fewRows = 24
+
 // maxKeptBuckets bounds the partitions of an index whose keys a Physical keeps.
 const maxKeptBuckets = 1024
 
 // Physical returns the one operator that answers the query, nil if it takes a tree of them, or is
-// better off with one: a scan of a whole table in any order, which its access reads in blocks.
+// better off with one: a scan of a whole table of many rows in any order, which its access reads in
+// blocks.
 func (p *Prepared) Physical() *Physical {
 	if p.physical == nil || p.physical.whole {
 		return nil
@@ -113,8 +121,8 @@ func (p *Prepared) findPhysical() {
 	if !d.Point && !d.readsRanges() || d.path.rel.source != 0 {
 		return
 	}
-	if d.whole = !d.Point && d.Index == nil && !d.Ordered && a.FullScan && q.limit == nil &&
-		q.offset == nil; d.whole {
+	d.Many = d.Index == nil && !d.Ordered && a.Reads > fewRows
+	if d.whole = d.Many && a.FullScan && q.limit == nil && q.offset == nil; d.whole {
 		p.physical = d
 		return
 	}
