@@ -75,8 +75,11 @@ func (r *Reader) InitCursor(c *Cursor, snap base.SeqNum) {
 // the index, either: see route.
 func (c *Cursor) LimitReadAhead(bytes int) { c.seq.limit = bytes }
 
-// isOneOfMany reports whether the cursor shares memory with so many that it keeps a block alone.
-func (c *Cursor) isOneOfMany() bool { return c.seq.limit > 0 && c.seq.limit < firstAheadBytes }
+// OneOfMany reports whether a limit of reading ahead is that of cursors so many that each keeps a
+// block alone.
+func OneOfMany(ahead int) bool { return ahead > 0 && ahead < firstAheadBytes }
+
+func (c *Cursor) isOneOfMany() bool { return OneOfMany(c.seq.limit) }
 
 // Release lets go of the file, its blocks and large buffers, so that a pooled cursor
 // does not keep them in memory. Before its next use it needs InitCursor.

@@ -8,6 +8,7 @@ import (
 	"github.com/kstonedb/kstone/internal/merge"
 	"github.com/kstonedb/kstone/internal/rangedel"
 	"github.com/kstonedb/kstone/memtable"
+	"github.com/kstonedb/kstone/sst"
 	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
@@ -54,6 +55,14 @@ type Bounds struct {
 	// is deleted, can be stopped.
 	Ctx context.Context //nolint:containedctx // lives as long as the reading
 }
+
+// many reports that all rows are read, of so many sources that each can take little memory.
+func (b *Bounds) many() bool {
+	return !b.Lazy && b.Spans == nil && sst.OneOfMany(b.ReadAheadBytes)
+}
+
+// lazy reports whether sources are opened when their first rows are the next of all.
+func (b *Bounds) lazy() bool { return b.Lazy || b.many() }
 
 // Cursor reads the visible entries of one or several stripes, in one direction and one
 // order: the newest version of each key at the snapshot, without those that a tombstone,
@@ -121,6 +130,7 @@ func (c *Cursor) Add(s *Stripe, b *Bounds, overlay *memtable.Table) error {
 func (c *Cursor) start() {
 	c.started = true
 	sources := 0
+	lazy := c.opened > 0 && c.readings[0].bounds.lazy()
 	for n, r := range c.readings[:c.opened] {
 		b := r.bounds
 		if r.block != nil {
@@ -130,7 +140,7 @@ func (c *Cursor) start() {
 			}
 		}
 		if n == 0 {
-			c.merge.Init(merge.Options{Reverse: b.Reverse, Lazy: b.Lazy})
+			c.merge.Init(merge.Options{Reverse: b.Reverse, Lazy: lazy})
 		}
 		for i, src := range r.sources[:r.used] {
 			in := c.merge.Add()
@@ -149,7 +159,7 @@ func (c *Cursor) start() {
 		}
 	}
 	// Why not of a single run: its seek waits for nothing but itself. A lazy merge asks for bounds.
-	if len(c.near) > 1 || sources > 1 && c.readings[0].bounds.Lazy {
+	if len(c.near) > 1 || sources > 1 && lazy {
 		approach(c.near)
 	}
 }
@@ -248,6 +258,9 @@ func (r *reading) openSources(overlay *memtable.Table) error {
 	if r.used > 0 {
 		r.batchSizes()
 	}
+	if b.many() {
+		r.findSparse()
+	}
 	r.merged = ranges || b.From != 0 || b.Reverse || b.Spans != nil
 	if ranges {
 		return r.loadRanges(overlay)
@@ -295,6 +308,27 @@ func (r *reading) batchSizes() {
 	for _, s := range r.sources[:r.used] {
 		s.rows, s.most = min(first, most), most
 		s.grown = min(minBatchRows, most, batchGrowth*s.rows)
+	}
+}
+
+// sparseShare is how many times smaller than another run of the stripe a sparse one is.
+const sparseShare = 256
+
+// findSparse finds runs with so few rows that they are closed between one and the next. Why: while
+// a stripe is written, most of its runs are young ones of a few rows, spread over all keys. A merge
+// of all stripes would hold a block, a cursor and what belongs to a file for each; to open such a
+// run again for each row takes no time beside that of the other rows.
+func (r *reading) findSparse() {
+	largest := uint64(0)
+	for _, s := range r.sources[:r.used] {
+		if !s.inTable {
+			largest = max(largest, s.files.of.Info.Bytes)
+		}
+	}
+	for _, s := range r.sources[:r.used] {
+		if !s.inTable && s.files.of.Info.Bytes <= largest/sparseShare {
+			s.files.sparse, s.rows, s.most = true, 1, 1
+		}
 	}
 }
 

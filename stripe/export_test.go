@@ -9,5 +9,9 @@ var Approach = approach
 // Sources returns those of the first stripe added.
 func (c *Cursor) Sources() []*Source { return c.readings[0].sources[:c.readings[0].used] }
 
+// Sparse reports whether the source is closed between its rows, and InUse whether it is open now.
+func (s *source) Sparse() bool { return s.files.sparse }
+func (s *source) InUse() bool  { return s.files.cursor != nil }
+
 // Restrict is restrict.
 func (s *source) Restrict(b *Bounds) { s.restrict(b) }

@@ -44,6 +44,9 @@ type source struct {
 	done <-chan struct{} // of ctx, nil if it never ends
 	err  error           // why the reading was stopped
 
+	parked bool   // a sparse source is closed, before its row with key at
+	at     []byte // memory of it
+
 	inTable bool // which of the two is used
 	memory  tableSource
 	files   runSource
@@ -67,6 +70,7 @@ type runSource struct {
 	inUse  bool // the cursor is
 	prunes bool // the pruner is used
 	pruner pruner
+	sparse bool // see reading.findSparse
 
 	// edge, if not nil, is the first key of the files (reversed: the last), where reading begins
 	// at or before it. It is set if little may be read.
@@ -85,7 +89,7 @@ func (s *source) initTable(t *memtable.Table, snap base.SeqNum) {
 func (s *source) initRun(r *Run, lo, hi int, snap base.SeqNum) {
 	f := &s.files
 	f.of, f.lo, f.hi, f.snap = r, lo, hi, snap
-	if s.inTable = false; s.bounds.Lazy {
+	if s.inTable = false; s.bounds.lazy() {
 		f.edge = s.bounds.edge(r.Files[lo].Meta.Smallest, r.Files[hi-1].Meta.Largest)
 	}
 }
@@ -103,7 +107,7 @@ func (s *source) release() {
 	if s.spans != nil {
 		s.spans.release()
 	}
-	s.bounds, s.inTable, s.opened, s.rest = nil, false, false, nil
+	s.bounds, s.inTable, s.opened, s.rest, s.parked = nil, false, false, nil, false
 	s.ctx, s.done = nil, nil
 }
 
@@ -133,7 +137,7 @@ func (f *runSource) release() {
 	if f.nearing {
 		f.arrive()
 	}
-	f.of, f.inUse, f.reading, f.edge = nil, false, false, nil
+	f.of, f.inUse, f.reading, f.edge, f.sparse = nil, false, false, nil, false
 	if f.prunes {
 		f.prunes, f.pruner = false, pruner{}
 	}
@@ -191,7 +195,7 @@ func approach(sources []*source) {
 // depart takes the first step of an approach. It reports false if there is none to take.
 func (s *source) depart() bool {
 	f, key := &s.files, s.bounds.first()
-	if s.inTable || len(key) == 0 || f.edge != nil {
+	if s.inTable || len(key) == 0 || f.edge != nil || f.sparse {
 		return false
 	}
 	f.near = f.of.fileFor(f.lo, f.hi, key, s.bounds.Reverse)
@@ -210,6 +214,8 @@ func (s *source) Bound(dst []byte) (key []byte, known, empty bool) {
 	switch {
 	case len(s.rest) > 0: // all else here is about what follows the batch
 		return append(dst, s.rest[0].Key...), true, false
+	case s.files.sparse && s.opened && !s.ended:
+		return s.park(dst)
 	case s.inTable && (s.opened || !b.Few) || s.opened && s.ended:
 		return dst, false, false
 	case s.inTable:
@@ -221,16 +227,49 @@ func (s *source) Bound(dst []byte) (key []byte, known, empty bool) {
 			return dst[:from], false, false
 		}
 	default:
-		if s.opened || s.files.edge == nil {
+		switch f := &s.files; {
+		case !s.opened && f.edge != nil:
+			dst = append(dst, f.edge...)
+		case !s.opened && f.sparse:
+			dst = append(dst, b.first()...)
+		default:
 			return dst, false, false
 		}
-		dst = append(dst, s.files.edge...)
 	}
 	// Why not the end of the bounds itself: if it is that of a partition, it lies outside.
 	if b.Reverse && b.Hi != nil && bytes.Compare(dst[from:], b.Hi) >= 0 {
 		return dst[:from], false, false
 	}
 	return dst, true, b.passed(dst[from:])
+}
+
+// park closes a sparse source until its next row, whose key it appends to dst, is wanted.
+func (s *source) park(dst []byte) (key []byte, known, empty bool) {
+	f := &s.files
+	if !s.parked {
+		moved := s.step()
+		if !moved && f.cursor.Err() != nil {
+			return dst, false, false
+		}
+		s.ended = !moved || s.bounds.passed(f.cursor.Entry().Key)
+		if s.parked = !s.ended; s.parked {
+			s.at = append(s.at[:0], f.cursor.Entry().Key...)
+		}
+		f.cursor.release()
+		f.cursor, f.inUse = nil, false
+		s.batch.Release(maxBatchRows)
+	}
+	return append(dst, s.at...), true, s.ended
+}
+
+// unpark moves to the row before which the source was closed.
+func (s *source) unpark() []base.Entry {
+	s.parked = false
+	c := s.files.open(s.bounds.ReadAheadBytes)
+	if s.bounds.Reverse {
+		return s.fill(c.SeekLT(append(s.at, 0)))
+	}
+	return s.fill(c.SeekGE(s.at))
 }
 
 // edge returns the end of keys from first to last at which reading begins, or nil if that is
@@ -294,7 +333,7 @@ func (s *source) restart() {
 	if s.files.nearing {
 		s.files.arrive()
 	}
-	s.files.reading, s.rest = false, nil
+	s.files.reading, s.rest, s.parked = false, nil, false
 	s.rows, s.grown = min(minBatchRows, s.most), min(minBatchRows*batchGrowth, s.most)
 }
 
@@ -354,6 +393,9 @@ func (s *source) next() []base.Entry {
 	if s.ended {
 		return nil
 	}
+	if s.parked {
+		return s.unpark()
+	}
 	s.rows, s.grown = s.grown, min(s.grown*batchGrowth, s.most)
 	if s.inTable {
 		s.limit()
@@ -368,10 +410,15 @@ func (s *source) next() []base.Entry {
 		f.reading = false
 		f.arrive()
 	}
-	if b.Reverse {
-		return s.fill(s.files.cursor.Prev())
+	return s.fill(s.step())
+}
+
+// step moves to the next entry of files that are open.
+func (s *source) step() bool {
+	if s.bounds.Reverse {
+		return s.files.cursor.Prev()
 	}
-	return s.fill(s.files.cursor.Next())
+	return s.files.cursor.Next()
 }
 
 // limit ends the cursor of a memtable at the bound, if it reads many rows at once. Why not always:

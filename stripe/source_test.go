@@ -147,3 +147,64 @@ func (w *world) checkSource(s *stripe.Source, b stripe.Bounds, want []base.Entry
 	}
 	return knownOnes, emptyOnes
 }
+
+// TestSparseRuns: in a merge of many sources, a run of few rows beside those of another is open
+// only while a row of it is shown, and all rows are those of the model.
+func TestSparseRuns(t *testing.T) {
+	rnd := testutil.Rand(t)
+	w := newWorld(t, vfs.NewMem())
+	key := func() string { return fmt.Sprintf("k%04d", rnd.IntN(8000)) }
+	for i := range 8000 {
+		w.commit(put(fmt.Sprintf("k%04d", i), noise(i)))
+	}
+	w.flush()
+	const young = 6
+	for range young {
+		for range 1 + rnd.IntN(5) {
+			switch k := key(); rnd.IntN(5) {
+			case 0:
+				w.commit(del(k))
+			case 1:
+				w.commit(delRange(k, k+"~"))
+			default:
+				w.commit(put(k, "again"))
+			}
+		}
+		w.commit(put(key(), "a last one"))
+		if rnd.IntN(2) == 0 {
+			w.snapshot()
+		}
+		w.flush()
+	}
+	for range 20 {
+		lo, hi := key(), key()
+		w.checkScan(min(lo, hi), max(lo, hi), base.SeqNum(8000+rnd.IntN(int(w.seq)-7999)),
+			rnd.IntN(2) == 0)
+	}
+	w.checkAll()
+	for _, reverse := range []bool{false, true} {
+		b := bounds("", "", w.seq, reverse)
+		b.ReadAheadBytes = 1
+		var c stepper
+		ok(t, c.Open(w.s, b))
+		sparse, most := 0, 0
+		for c.Next() {
+			open := 0
+			sparse = 0
+			for _, s := range c.Sources() {
+				if s.Sparse() {
+					sparse++
+					if s.InUse() {
+						open++
+					}
+				}
+			}
+			most = max(most, open)
+		}
+		ok(t, c.Err())
+		if sparse != young || most != 1 {
+			t.Errorf("reverse %v: %d sparse sources, %d open at a time", reverse, sparse, most)
+		}
+		c.Close()
+	}
+}

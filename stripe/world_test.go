@@ -401,15 +401,19 @@ func (w *world) scan(b stripe.Bounds, overlay *memtable.Table) ([]string, error)
 	return rest(&c)
 }
 
-// checkScan compares a scan with the model.
+// checkScan compares a scan, alone and as one of many, with the model.
 func (w *world) checkScan(lo, hi string, snap base.SeqNum, reverse bool) {
 	w.t.Helper()
-	got, err := w.scan(bounds(lo, hi, snap, reverse), nil)
-	ok(w.t, err)
 	want := w.model.rows(lo, hi, snap, reverse)
-	if !slices.Equal(got, want) {
-		w.t.Fatalf("scan [%q, %q) at %d, reverse %v:\n got %q\nwant %q", lo, hi, snap, reverse,
-			got, want)
+	for _, ahead := range []int{0, 1} {
+		b := bounds(lo, hi, snap, reverse)
+		b.ReadAheadBytes = ahead
+		got, err := w.scan(b, nil)
+		ok(w.t, err)
+		if !slices.Equal(got, want) {
+			w.t.Fatalf("scan [%q, %q) at %d, reverse %v, read ahead %d:\n got %q\nwant %q",
+				lo, hi, snap, reverse, ahead, got, want)
+		}
 	}
 	if !reverse {
 		w.checkKnown(lo, hi, snap, want)
