@@ -192,8 +192,9 @@ type Options struct {
 const (
 	// leastMemory is the least Options.Memory.
 	leastMemory = 64 << 20
-	// ownMemory is what of it the budgets do not bound: the program, a flush, a merge.
-	ownMemory = 40 << 20
+	// ownMemory is what of it the budgets do not bound: the program, a flush, a merge, what is
+	// known of some thousand files.
+	ownMemory = 28 << 20
 )
 
 // live returns how much may live at a time with Memory: half, since the collector lets the heap

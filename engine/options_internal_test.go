@@ -29,10 +29,10 @@ func TestDefaultOptions(t *testing.T) {
 			"durability process, memtables 1048576, records 0, log 8388608, cache 268435456, " +
 				"files 4096, block 4096, file 67108864, codecs 2 2, filter 8, runs 4, rate 0"},
 		{&Options{Memory: 64 << 20},
-			"durability sync, memtables 2097152, records 0, log 8388608, cache 5921370, " +
-				"files 512, block 4096, file 4194304, codecs 4 4, filter 8, runs 4, rate 0"},
+			"durability sync, memtables 3145728, records 0, log 9437184, cache 8882055, " +
+				"files 512, block 4096, file 6291456, codecs 4 4, filter 8, runs 4, rate 0"},
 		{&Options{Memory: 1 << 30, CacheBytes: 1 << 20},
-			"durability sync, memtables 85983232, records 0, log 257949696, cache 1048576, " +
+			"durability sync, memtables 87031808, records 0, log 261095424, cache 1048576, " +
 				"files 4096, block 4096, file 67108864, codecs 4 4, filter 8, runs 4, rate 0"},
 		{&Options{MemtableBytes: 3 << 20, BottomCompression: Zstd},
 			"durability sync, memtables 3145728, records 0, log 9437184, cache 268435456, " +
