@@ -29,14 +29,16 @@ type Cursor struct {
 	streak int
 	valid  bool
 
-	key   []byte
-	entry base.Entry
-	seq   sequential
-	route route     // in place of x
-	own   dataBlock // a block that is not in the cache, decoded in raw or in seq
-	raw   []byte
-	owing *cache.Group // of the cache that owes cursorBytes for them, or nil
-	err   error
+	key    []byte
+	entry  base.Entry
+	seq    sequential
+	route  route     // in place of x
+	own    dataBlock // a block that is not in the cache, decoded in raw or in seq
+	raw    []byte
+	yields bool         // see MakeRoom
+	owing  *cache.Group // of the cache that owes for them, or nil
+	owed   int64
+	err    error
 
 	pruner Pruner // nil: every block is read
 	bounds []byte // memory of the keys that it is asked about
@@ -65,6 +67,7 @@ func (r *Reader) InitCursor(c *Cursor, snap base.SeqNum) {
 	c.r, c.t, c.x, c.snap = r, nil, nil, snap
 	c.b, c.block, c.pos, c.streak, c.valid = nil, 0, 0, 0, false
 	c.key, c.err, c.pruner, c.near, c.span, c.met = c.key[:0], nil, nil, nil, nil, metSpan{}
+	c.yields = false
 	c.seq.reset()
 	c.route.reset()
 }
@@ -74,6 +77,11 @@ func (r *Reader) InitCursor(c *Cursor, snap base.SeqNum) {
 // cursors need it: by default each may hold 256 KiB. With a low limit the cursor keeps no part of
 // the index, either: see route.
 func (c *Cursor) LimitReadAhead(bytes int) { c.seq.limit = bytes }
+
+// MakeRoom gives the cache less room until Release, once the cursor has blocks of its own: about
+// what these and all else of the cursor take. Call it after LimitReadAhead. It is for readings of
+// whole files: of short ones, the cache would lose more than they take.
+func (c *Cursor) MakeRoom() { c.yields = true }
 
 // OneOfMany reports whether a limit of reading ahead is that of cursors so many that each keeps a
 // block alone.
@@ -94,7 +102,7 @@ func (c *Cursor) Release() {
 		c.raw = nil
 	}
 	if c.owing != nil {
-		c.owing.Owe(-cursorBytes)
+		c.owing.Owe(-c.owed)
 		c.owing = nil
 	}
 }

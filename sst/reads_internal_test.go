@@ -367,6 +367,7 @@ func TestMemoryOfManyCursors(t *testing.T) {
 		last = NewReader(ReaderOptions{FS: fs, Meta: &meta, Cache: blocks})
 		last.InitCursor(&cursors[i], 1)
 		cursors[i].LimitReadAhead(4 << 10)
+		cursors[i].MakeRoom()
 	}
 	before := used()
 	for step := range 50 {

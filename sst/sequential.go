@@ -70,9 +70,9 @@ func (c *Cursor) fetch(x *indexBlock, i int, h blockHandle) (*dataBlock, error) 
 		}
 		return c.r.keepBlock(x, i, h, raw)
 	}
-	if c.owing == nil && c.isOneOfMany() {
-		c.owing = c.r.group
-		c.owing.Owe(cursorBytes)
+	if c.yields && c.owing == nil {
+		c.owing, c.owed = c.r.group, cursorBytes+int64(c.seq.limit)
+		c.owing.Owe(c.owed)
 	}
 	raw, err := c.seq.block(c.r, c.t, i, h, &c.raw)
 	if err == nil {
@@ -83,7 +83,7 @@ func (c *Cursor) fetch(x *indexBlock, i int, h blockHandle) (*dataBlock, error) 
 }
 
 // cursorBytes is about what a cursor of many takes with its block, its rows and the tail of its
-// file. The cache has so much less room meanwhile.
+// file, without what it reads ahead.
 const cursorBytes = 6 << 10
 
 // route is which blocks a cursor comes to next. Why: a merge of a thousand runs, whose cursors

@@ -13,6 +13,7 @@ type runCursor struct {
 	at     int // the file cur belongs to, -1 before the first positioning
 	snap   base.SeqNum
 	ahead  int     // limit of reading ahead, 0 for the default
+	yields bool    // see sst.Cursor.MakeRoom
 	pruner *pruner // nil: everything is read
 	cur    sst.Cursor
 }
@@ -45,6 +46,9 @@ func (c *runCursor) open(i int) {
 		c.at = i
 		c.run.Files[i].Reader.InitCursor(&c.cur, c.snap)
 		c.cur.LimitReadAhead(c.ahead)
+		if c.yields {
+			c.cur.MakeRoom()
+		}
 		if c.pruner != nil {
 			c.cur.Prune(c.pruner)
 		}

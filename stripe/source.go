@@ -70,6 +70,7 @@ type runSource struct {
 	inUse  bool // the cursor is
 	prunes bool // the pruner is used
 	pruner pruner
+	many   bool // all rows of many sources are read
 	sparse bool // see reading.findSparse
 
 	// edge, if not nil, is the first key of the files (reversed: the last), where reading begins
@@ -88,8 +89,8 @@ func (s *source) initTable(t *memtable.Table, snap base.SeqNum) {
 
 func (s *source) initRun(r *Run, lo, hi int, snap base.SeqNum) {
 	f := &s.files
-	f.of, f.lo, f.hi, f.snap = r, lo, hi, snap
-	if s.inTable = false; s.bounds.lazy() {
+	f.of, f.lo, f.hi, f.snap, f.many = r, lo, hi, snap, s.bounds.many()
+	if s.inTable = false; s.bounds.Lazy || f.many {
 		f.edge = s.bounds.edge(r.Files[lo].Meta.Smallest, r.Files[hi-1].Meta.Largest)
 	}
 }
@@ -137,7 +138,8 @@ func (f *runSource) release() {
 	if f.nearing {
 		f.arrive()
 	}
-	f.of, f.inUse, f.reading, f.edge, f.sparse = nil, false, false, nil, false
+	f.of, f.inUse, f.reading, f.edge = nil, false, false, nil
+	f.many, f.sparse = false, false
 	if f.prunes {
 		f.prunes, f.pruner = false, pruner{}
 	}
@@ -150,6 +152,7 @@ func (f *runSource) open(ahead int) *runCursor {
 			f.cursor = new(runCursor)
 		}
 		f.cursor.init(f.of, f.lo, f.hi, f.snap, ahead)
+		f.cursor.yields = f.many
 		if f.inUse = true; f.prunes {
 			f.cursor.pruner = &f.pruner
 		}
