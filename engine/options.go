@@ -98,8 +98,8 @@ type Options struct {
 	// Memory is how much memory the database may make the process take, with the garbage that Go's
 	// collector leaves at GOGC=100, and without files in the cache of the system: at least 64 MiB.
 	// It sets MemtableBytes, CacheBytes, FileBytes, MaxOpenFiles, CompactionWorkers, and what a
-	// query of tables may keep, if they are 0. Ordered scans of many runs, and several queries at a
-	// time, take more. 0 means the defaults of these, about 1.2 GiB in all.
+	// query of tables may keep, if they are 0. Several queries at a time take more, and above 256
+	// MiB ordered scans of many runs. 0 means the defaults of these, about 1.2 GiB in all.
 	Memory int64
 	// MemtableBytes is the memory budget of all write buffers together, 64 MiB by
 	// default, at least 1 MiB. Writers are slowed when flushes are late; memory
