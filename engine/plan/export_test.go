@@ -10,3 +10,6 @@ func KeyOf(sel *Select) string {
 	defer s.Release()
 	return string(s.Bytes())
 }
+
+// BoundZones returns the conditions that blocks are tested for.
+func (r *Ranges) BoundZones() string { return r.zones.String() }

@@ -35,3 +35,19 @@ func TestZonesAreBoundWhenBlocksAreMet(t *testing.T) {
 		t.Errorf("%v allocations to bind, %v with the zones", bound, both)
 	}
 }
+
+// The memory of ranges is used again, and their zones are those of the last values.
+func TestZonesOfRangesAreBoundAgain(t *testing.T) {
+	w := newCatalog(t, "CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+	p := must(plan.Prepare(w.query("SELECT id FROM t WHERE a > ?1 LIMIT 3"), plan.Options{}))
+	var r plan.Ranges
+	for value, want := range map[int64]string{5: "a >= 6", 8: "a >= 9"} {
+		if !must(p.Physical().Bind(&r, []expr.Value{expr.Int(value)})) || !r.Zoned() {
+			t.Fatal("there are no zones")
+		}
+		if got := r.BoundZones(); got != want {
+			t.Errorf("zones %q, want %q", got, want)
+		}
+		r.Release()
+	}
+}

@@ -319,7 +319,8 @@ type Ranges struct {
 	Limit, Offset int64
 
 	builder *spans.Builder
-	zones   rangeZones
+	zones   *spans.Zones // of what is read, if zoned; else memory, or nil
+	zoned   bool
 	one     [1][]byte
 	buf     []byte
 }
@@ -330,40 +331,21 @@ func (r *Ranges) Release() {
 		r.builder.Release()
 	}
 	clear(r.Spans)
-	r.zones.release()
+	if r.zoned {
+		r.zones.Reset()
+	}
 	*r = Ranges{Spans: r.Spans[:0], buf: r.buf[:0], zones: r.zones}
 	if cap(r.Spans) > spans.MaxKeptScratch || cap(r.buf) > spans.MaxKeptScratch {
 		*r = Ranges{}
 	}
 }
 
-// rangeZones is the predicate that blocks are tested for. It is bound when the first block is
-// met: short queries meet none, or one.
-type rangeZones struct {
-	template *spans.ZoneTemplate
-	params   []expr.Value
-	bound    bool
-	zones    spans.Zones
-}
-
-func (z *rangeZones) release() {
-	z.zones.Reset()
-	z.template, z.params, z.bound = nil, nil, false
-}
-
 // Zoned reports whether rows are read that are tested, so that blocks may be tested, too.
-func (r *Ranges) Zoned() bool { return r.zones.template != nil && !r.Exact }
+func (r *Ranges) Zoned() bool { return r.zoned && !r.Exact }
 
 // MayHold reports whether a block, or file, with these zones may have a row for which Residual is
 // true. Requires: Zoned.
-func (r *Ranges) MayHold(c zone.Columns) bool {
-	z := &r.zones
-	if !z.bound {
-		z.bound = true
-		z.zones.Bind(z.template, z.params)
-	}
-	return z.zones.MayHold(c)
-}
+func (r *Ranges) MayHold(c zone.Columns) bool { return r.zones.MayHold(c) }
 
 // Check returns the error that Bind would return for these values.
 func (d *Physical) Check(params []expr.Value) error {
@@ -395,9 +377,15 @@ func (d *Physical) Bind(r *Ranges, params []expr.Value) (ok bool, err error) {
 	}
 	params = params[:d.scope.params]
 	r.builder = spans.NewBuilder()
-	set := r.builder.BuildRanges(d.path.settle().template, params, d.scope.opt.MaxSpans)
+	settled := d.path.settle()
+	set := r.builder.BuildRanges(settled.template, params, d.scope.opt.MaxSpans)
 	r.Exact = set.Exact
-	r.zones.template, r.zones.params = d.path.settle().zones, params
+	if r.zoned = settled.zones != nil; r.zoned {
+		if r.zones == nil {
+			r.zones = new(spans.Zones)
+		}
+		r.zones.Set(settled.zones, params)
+	}
 	switch {
 	case len(set.Spans) == 0:
 		r.PKs = nil

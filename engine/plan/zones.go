@@ -99,7 +99,7 @@ func (p *path) zoned(e *estimate.Estimator) float64 {
 		return 1
 	}
 	var z spans.Zones
-	if t := p.zonesOf(p.pred, pred); t == nil || !z.Bind(t, given) {
+	if z.Set(p.zonesOf(p.pred, pred), given); !z.Bind() {
 		return 1
 	}
 	if p.index == nil {
@@ -132,7 +132,7 @@ func (p *path) selected(terms []expr.Expr) []int {
 }
 
 // boundZones returns the predicate for the parameters, nil if blocks are not tested.
-func (b *binder) boundZones(n *Access, t *spans.ZoneTemplate) *spans.LateZones {
+func (b *binder) boundZones(n *Access, t *spans.ZoneTemplate) *spans.Zones {
 	tested := n.Residual
 	if n.Index != nil {
 		tested = n.Filter
@@ -140,7 +140,8 @@ func (b *binder) boundZones(n *Access, t *spans.ZoneTemplate) *spans.LateZones {
 	if t == nil || n.Spans.Empty() || tested == nil || n.Point {
 		return nil
 	}
-	z := spans.NewLateZones(t, b.params)
+	z := new(spans.Zones)
+	z.Set(t, b.params)
 	if len(b.arguments) > 0 { // which are others in the next run
 		z.Bind()
 	}

@@ -97,39 +97,21 @@ func (z *ZoneTemplate) about(ordinal int) expr.Expr {
 	return expr.And{Terms: terms}
 }
 
-// Zones is a predicate on column zones. The zero Zones accepts all. Its memory is used again.
+// Zones is the predicate on column zones that a template is for some parameters. It is bound when
+// the first block is met: short queries meet none. The zero Zones accepts all. Its memory is used
+// again. It may be used concurrently, but for Set and Reset.
 type Zones struct {
-	group   uint64
-	entries bool // of an index
-	columns []zoneSpans
-	buf     []byte
-}
-
-// LateZones are the Zones of a template for some parameters, which are bound when the first block
-// is met: short queries meet none. They may be used concurrently.
-type LateZones struct {
-	template *ZoneTemplate
+	template *ZoneTemplate // nil: all are accepted
 	params   []expr.Value
-	once     sync.Once
-	zones    Zones
+	once     sync.Once // of bind
+	group    uint64
+	entries  bool // of an index
+	columns  []zoneSpans
+	buf      []byte
 }
 
-// NewLateZones returns the zones of a template. It keeps the parameters.
-func NewLateZones(t *ZoneTemplate, params []expr.Value) *LateZones {
-	return &LateZones{template: t, params: params}
-}
-
-// Bind binds them, if they are not bound yet.
-func (l *LateZones) Bind() *Zones {
-	l.once.Do(func() { l.zones.Bind(l.template, l.params) })
-	return &l.zones
-}
-
-// MayHold is that of the Zones.
-func (l *LateZones) MayHold(zones zone.Columns) bool { return l.Bind().MayHold(zones) }
-
-// String is that of the Zones: empty if they can leave out nothing.
-func (l *LateZones) String() string { return l.Bind().String() }
+// Set makes it the zones of a template, and keeps the parameters. Requires: z is zero or Reset.
+func (z *Zones) Set(t *ZoneTemplate, params []expr.Value) { z.template, z.params = t, params }
 
 // zoneSpans is what values of a column have to be in.
 type zoneSpans struct {
@@ -138,13 +120,20 @@ type zoneSpans struct {
 	spans []Span
 }
 
-// Bind sets z to the predicate for these parameters, and reports whether it can leave out
-// anything.
-func (z *Zones) Bind(t *ZoneTemplate, params []expr.Value) bool {
+// Bind binds it, if it is not bound yet, and reports whether it can leave out anything.
+func (z *Zones) Bind() bool {
+	z.once.Do(z.bind)
+	return len(z.columns) > 0
+}
+
+func (z *Zones) bind() {
+	t := z.template
+	if t == nil {
+		return
+	}
 	t.once.Do(t.compile)
-	z.Reset()
 	if len(t.columns) == 0 {
-		return false
+		return
 	}
 	if z.group, z.entries = t.table.ZoneGroup(), t.index != nil; z.entries {
 		z.group = t.index.ZoneGroup()
@@ -153,9 +142,8 @@ func (z *Zones) Bind(t *ZoneTemplate, params []expr.Value) bool {
 	defer b.Release()
 	for i := range t.columns {
 		c := &t.columns[i]
-		z.add(c, b.BuildRanges(c.template, params, maxZoneSpans))
+		z.add(c, b.BuildRanges(c.template, z.params, maxZoneSpans))
 	}
-	return len(z.columns) > 0
 }
 
 // add copies the spans of a column, unless they are all values. Neighbours become one: what is
@@ -208,15 +196,16 @@ func (z *Zones) keep(b []byte) []byte {
 
 // Reset makes it accept all, and keeps its memory.
 func (z *Zones) Reset() {
-	z.columns, z.buf = z.columns[:0], z.buf[:0]
-	if cap(z.buf) > MaxKeptScratch {
-		*z = Zones{}
+	columns, buf := z.columns[:0], z.buf[:0]
+	if *z = (Zones{}); cap(buf) <= MaxKeptScratch {
+		z.columns, z.buf = columns, buf
 	}
 }
 
 // MayHold reports whether rows, or entries, with these zones may satisfy the predicate. Why it asks
 // for other items: entries were among them before they had zones of their own.
 func (z *Zones) MayHold(zones zone.Columns) bool {
+	z.Bind()
 	if z.entries {
 		if _, none := zones.Column(schema.OtherItems, 0); !none {
 			return true
@@ -277,8 +266,9 @@ func cutMarkers(s *Span) (null bool, lo, hi []byte, values bool) {
 // shownZoneSpans is how many spans of a column String writes out.
 const shownZoneSpans = 4
 
-// String returns the predicate as conditions.
+// String returns the predicate as conditions: empty if it can leave out nothing.
 func (z *Zones) String() string {
+	z.Bind()
 	var columns []string
 	for i := range z.columns {
 		c := &z.columns[i]

@@ -61,7 +61,7 @@ type Access struct {
 	Residual expr.Expr
 	// Zones, if not nil, is what Residual demands of the column zones of blocks: no row for which
 	// Residual is true is in a block, or file, for which it is false.
-	Zones *spans.LateZones
+	Zones *spans.Zones
 	// Extremes, if not nil, are all that is wanted of the rows: the least or greatest values of
 	// columns. Blocks without a value beyond those seen before may be left out.
 	Extremes []Extreme
