@@ -111,23 +111,33 @@ func (b *Batch) Forget() {
 }
 
 func (b *Batch) answer(ls []base.Lookup, snap base.SeqNum) error {
+	parts, filters := false, false // of any file: passes that none needs cost time, too
 	for i := range b.files {
+		f := &b.files[i]
 		var err error
-		if b.files[i].t, err = b.files[i].r.loadTail(); err != nil {
+		if f.t, err = f.r.loadTail(); err != nil {
+			return err
+		}
+		parts = parts || len(f.t.parts) > 1
+		filters = filters || f.asksFilters()
+	}
+	if parts {
+		if err := b.findParts(ls, snap); err != nil {
 			return err
 		}
 	}
-	if err := b.findParts(ls, snap); err != nil {
-		return err
-	}
-	if err := b.askFilters(ls); err != nil {
-		return err
+	if filters {
+		if err := b.askFilters(ls); err != nil {
+			return err
+		}
 	}
 	if err := b.askIndexes(ls, snap); err != nil {
 		return err
 	}
-	if err := b.askPartitions(ls); err != nil {
-		return err
+	if filters {
+		if err := b.askPartitions(ls); err != nil {
+			return err
+		}
 	}
 	if b.FiltersOnly {
 		b.believeFilters(ls)
@@ -153,13 +163,17 @@ func (b *Batch) narrow(keep func(f *askedFile, asks []ask) (kept int, err error)
 	n, lo := 0, 0
 	for i := range b.files {
 		f := &b.files[i]
-		asks := b.asks[lo:f.end]
+		first := lo
+		asks := b.asks[first:f.end]
 		lo = f.end
 		kept, err := keep(f, asks)
 		if err != nil {
 			return err
 		}
-		n += copy(b.asks[n:], asks[:kept])
+		if n < first {
+			copy(b.asks[n:], asks[:kept])
+		}
+		n += kept
 		f.end = n
 	}
 	b.asks = b.asks[:n]
