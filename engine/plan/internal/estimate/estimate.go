@@ -423,6 +423,9 @@ func (e *Estimator) Selectivity(terms []expr.Expr) float64 {
 		}
 		f *= e.term(t)
 	}
+	if len(ranges) == 1 && len(equals)+len(lists) == 0 { // there is nothing to see together
+		return f * e.within(ranges[0].ordinal, ranges[0].bounds)
+	}
 	for _, q := range equals {
 		if e.contradicts(q.ordinal, q.operand, terms) {
 			return 0
