@@ -21,7 +21,7 @@ type engineReader interface {
 }
 
 // Get implements store.Reader.
-func (r reader) Get(ctx context.Context, dst []byte, key store.Key) ([]byte, error) {
+func (r *reader) Get(ctx context.Context, dst []byte, key store.Key) ([]byte, error) {
 	if err := store.CheckContext(ctx); err != nil {
 		return dst, err
 	}
@@ -29,7 +29,7 @@ func (r reader) Get(ctx context.Context, dst []byte, key store.Key) ([]byte, err
 }
 
 // GetItem implements store.ItemReader.
-func (r reader) GetItem(ctx context.Context, key store.Key) (store.Item, error) {
+func (r *reader) GetItem(ctx context.Context, key store.Key) (store.Item, error) {
 	if err := store.CheckContext(ctx); err != nil {
 		return store.Item{}, err
 	}
@@ -40,7 +40,7 @@ func (r reader) GetItem(ctx context.Context, key store.Key) (store.Item, error) 
 var resultsPool = sync.Pool{New: func() any { return new(engine.Results) }}
 
 // MultiGet implements store.Reader.
-func (r reader) MultiGet(
+func (r *reader) MultiGet(
 	ctx context.Context, keys []store.Key, found func(int, store.Item),
 ) error {
 	res := resultsPool.Get().(*engine.Results)
@@ -60,14 +60,14 @@ func (r reader) MultiGet(
 }
 
 // MultiGetResults implements store.ResultsReader.
-func (r reader) MultiGetResults(
+func (r *reader) MultiGetResults(
 	ctx context.Context, keys []store.Key, res *engine.Results,
 ) error {
 	return r.r.MultiGet(ctx, keys, res)
 }
 
 // Scan implements store.Reader.
-func (r reader) Scan(ctx context.Context, rg store.Range) iter.Seq2[store.Item, error] {
+func (r *reader) Scan(ctx context.Context, rg store.Range) iter.Seq2[store.Item, error] {
 	switch rg.Kind {
 	case store.KindPoint:
 		return r.point(rg)
@@ -81,7 +81,7 @@ func (r reader) Scan(ctx context.Context, rg store.Range) iter.Seq2[store.Item, 
 }
 
 // Blocks implements store.BlockReader.
-func (r reader) Blocks(
+func (r *reader) Blocks(
 	ctx context.Context, rg store.Range, yield func(*engine.Block) bool,
 ) error {
 	switch rg.Kind {
@@ -105,7 +105,7 @@ func (r reader) Blocks(
 }
 
 // Count implements store.Counter.
-func (r reader) Count(ctx context.Context, rg store.Range) (int64, error) {
+func (r *reader) Count(ctx context.Context, rg store.Range) (int64, error) {
 	switch rg.Kind {
 	case store.KindPoint:
 		var n int64
@@ -126,7 +126,7 @@ func (r reader) Count(ctx context.Context, rg store.Range) (int64, error) {
 }
 
 // point yields the item of a point.
-func (r reader) point(rg store.Range) iter.Seq2[store.Item, error] {
+func (r *reader) point(rg store.Range) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {
 		if err := rg.Validate(); err != nil {
 			yield(store.Item{}, err)

@@ -25,8 +25,9 @@ import (
 // DB is a set of tables in a store. It may be used by many goroutines.
 type DB struct {
 	store  store.Store
-	shared any  // what the registry knows it by, nil after OpenStore
-	owned  bool // the last Close closes the store, too
+	reader store.Reader // store: to make one of the other is measurable in a point
+	shared any          // what the registry knows it by, nil after OpenStore
+	owned  bool         // the last Close closes the store, too
 	temp   func() (store.TempFile, error)
 	costs  *plan.Costs
 	batch  int // keys of a first lookup: see exec.Options
@@ -145,7 +146,7 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 		return nil, err
 	}
 	limits := s.Limits()
-	db := &DB{store: s, opt: opt, plans: plan.NewCache(opt.PlanCache),
+	db := &DB{store: s, reader: s, opt: opt, plans: plan.NewCache(opt.PlanCache),
 		refresher: newRefresher(), jobs: make(chan struct{}, 1), fences: limits.Fences,
 		noVersions: limits.NoVersions, follows: limits.Follows, name: rand.Text()}
 	db.shapes.most = opt.Shapes

@@ -76,18 +76,19 @@ func (r *Rows) run() error {
 	err := errMoved
 	if st := r.livePoint(); st != nil {
 		db := r.prepared.db
-		err = r.runPhysical(db.store)
+		err = r.runPhysical(db.reader)
 		if r.returned == 0 && (r.prepared.cores[0].state.Load() != st || !db.leased()) {
 			err = errMoved
 		}
 	}
-	_, r.again = r.from.(*DB)
-	for err == errMoved {
-		if err = r.execute(); r.again && r.returned == 0 && errors.Is(err, ErrConflict) {
-			r.again, err = false, errMoved
+	if err == errMoved {
+		for _, r.again = r.from.(*DB); err == errMoved; {
+			if err = r.execute(); r.again && r.returned == 0 && errors.Is(err, ErrConflict) {
+				r.again, err = false, errMoved
+			}
 		}
+		r.again = false
 	}
-	r.again = false
 	for err != nil && (errors.Is(err, errMoved) || r.overtaken()) {
 		if r.returned > 0 {
 			err = fmt.Errorf("table: another process has changed a table of the query, run it "+
