@@ -178,6 +178,14 @@ func (c *Cursor) Rows() []base.Entry {
 	return c.merge.Rows()
 }
 
+// Passed returns how many rows were passed over because something hides them.
+func (c *Cursor) Passed() int {
+	if !c.started {
+		return 0
+	}
+	return c.merge.Passed()
+}
+
 // Part returns the part of the bounds that the last rows lie in.
 func (c *Cursor) Part() int32 {
 	part, _ := c.merge.From()

@@ -16,4 +16,22 @@ var imageBugs = []bug{
 		}},
 		"./engine", "TestImagesEndWithEachWrite",
 	},
+	{
+		"a void has no items: puts do not touch it",
+		[]edit{{"engine/internal/read/watches.go", "!(w.void && deletes)", "!w.void"}},
+		"./engine/internal/read", "TestVoids",
+	},
+	{
+		"a void has no items: it begins with its watch, not with the reader that decides",
+		[]edit{{
+			"engine/internal/read/voids.go", "CompareAndSwap(undecided, uint64(seq))",
+			"CompareAndSwap(undecided, uint64(w.since))",
+		}},
+		"./engine/internal/read", "TestVoidsBeginWithTheirReader",
+	},
+	{
+		"a void has no items: what is put between the moment of a reader and the watch is in it",
+		[]edit{{"engine/internal/read/voids.go", "if w.since != seq {", "if false {"}},
+		"./engine/internal/read", "TestVoidsBeginWithTheirReader",
+	},
 }

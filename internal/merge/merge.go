@@ -91,6 +91,7 @@ type Merge struct {
 	ties    int      // comparisons of whole keys since common was called
 	started bool
 	over    bool   // nothing is left, or an input has failed
+	passed  int    // rows that were not shown
 	batches bool   // one input without range tombstones: rows are shown as they are read
 	again   bool   // the input that has shown rows is the winner again
 	hide    bool   // hidden is set
@@ -109,6 +110,7 @@ func (m *Merge) Init(o Options) {
 	m.o, m.flip, m.ties, m.err = o, 0, 0, nil
 	m.prefix = m.prefix[:0]
 	m.started, m.over, m.again, m.hide, m.leaving = false, false, false, false, false
+	m.passed = 0
 	if o.Reverse {
 		m.flip = math.MaxUint64
 	}
@@ -140,6 +142,9 @@ func (m *Merge) Release() {
 
 // Err returns the first error of an input, nil at an ordinary end.
 func (m *Merge) Err() error { return m.err }
+
+// Passed returns how many rows were not shown, with fences.
+func (m *Merge) Passed() int { return m.passed }
 
 // From returns part and age of the input that the last rows come from.
 func (m *Merge) From() (part, age int32) {
@@ -174,6 +179,7 @@ func (m *Merge) Rows() []base.Entry {
 		case e.Kind != base.KindDelete:
 			return m.take(in)
 		}
+		m.passed++
 		m.replay()
 	}
 	return nil

@@ -241,7 +241,7 @@ func (p *Pipeline) insert(b *Batch, scanned []read.StripeSpan, seq base.SeqNum) 
 				Key: b.key(op), Seq: seq, Kind: op.kind, Value: b.valueOf(op),
 				Expiry: op.expiry,
 			}
-			watched.TouchKey(e.Key, seq)
+			watched.TouchKey(e.Key, op.kind == base.KindDelete, seq)
 			if op.kind != base.KindDelete {
 				p.env.Reads.Note(op.stripe, e.Key)
 			}

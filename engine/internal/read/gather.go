@@ -253,6 +253,9 @@ type step struct{ part, span int }
 
 // walk opens the next span of a partition that is not empty, and reports whether there is one.
 func (g *gathering) walk(it *Iteration) bool {
+	if it.seeking.on {
+		it.found(nil)
+	}
 	for g.next.part < len(g.parts) {
 		i, j := g.next.part, g.next.span
 		if g.reverse {
@@ -279,6 +282,9 @@ func (g *gathering) walk(it *Iteration) bool {
 			return false
 		}
 		it.part = p
+		if s = it.seek(s, g.reverse); s.Empty() {
+			continue
+		}
 		it.open(p.stripe, s, g.reverse, firstRows(max(0, it.left)))
 		return it.err == nil
 	}

@@ -334,7 +334,7 @@ func (f *spanFact) rewatch(it *Iteration, old *watch) {
 	if old != nil {
 		it.state.unwatch(old)
 	}
-	w := it.state.watch(it.span, it.node.seq)
+	w := it.state.watch(it.span, it.node.seq, false)
 	if !f.watch.CompareAndSwap(old, w) {
 		it.state.unwatch(w)
 	}

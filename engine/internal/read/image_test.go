@@ -236,7 +236,7 @@ func TestImagesWaitForCommits(t *testing.T) {
 	e.Seq = seq
 	list := w.Watched()
 	walked(t, old, imageSpan, true) // begins to watch
-	list.TouchKey(e.Key, seq)
+	list.TouchKey(e.Key, false, seq)
 	walked(t, old, imageSpan, true) // may not make the image
 	w.stripes[keycodec.Stripe([]byte("b2"))].Put(&e, w.Hash(e.Key), 0)
 	w.Publish(seq)

@@ -76,6 +76,7 @@ type selection struct {
 	reverse   bool
 	merged    bool
 	windows   windows // of a merge of stripes
+	seeking   seeking
 	gathering *gathering
 	sampling  *sampling
 
@@ -192,16 +193,21 @@ func (it *Iteration) Stripes(ids []uint8, s base.Span) {
 // reverse. It may be called again: that opens the sources again.
 func (it *Iteration) Read(s base.Span, reverse bool) {
 	it.passed()
-	it.err, it.windows, it.image = nil, windows{}, imagePart{}
+	it.err, it.windows, it.image, it.seeking = nil, windows{}, imagePart{}, seeking{}
 	if it.source != nil {
 		it.source.Close()
 	}
 	switch {
 	case s.Empty():
 	case it.part != nil:
-		it.open(it.part.stripe, s, reverse, firstRows(it.limit))
+		if s = it.seek(s, reverse); !s.Empty() {
+			it.open(it.part.stripe, s, reverse, firstRows(it.limit))
+		}
 	case it.arranged(s, reverse):
 	default:
+		if s = it.seek(s, reverse); s.Empty() {
+			return
+		}
 		it.readMerged()
 		it.reverse = reverse
 		it.divide(s)
@@ -396,11 +402,17 @@ func (it *Iteration) refill() bool {
 			break
 		}
 		if it.rows = it.source.Rows(); len(it.rows) > 0 {
+			if it.seeking.on {
+				it.found(it.rows[0].Key)
+			}
 			return true
 		}
 		if it.err = it.source.Err(); it.err != nil || !it.advance() {
 			break
 		}
+	}
+	if it.seeking.on && it.err == nil {
+		it.found(nil)
 	}
 	return false
 }

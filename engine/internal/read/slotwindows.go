@@ -69,6 +69,7 @@ func (it *Iteration) nextWindow() bool {
 	} else if w.m != nil {
 		w.slots = max(1, it.left/w.m.keys)
 	}
+	it.seeking.passed += it.source.Passed()
 	it.source.Close()
 	it.openWindow()
 	return it.err == nil

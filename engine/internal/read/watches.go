@@ -42,15 +42,19 @@ type watch struct {
 	since           base.SeqNum
 	touched         atomic.Uint64
 
+	void bool          // see Voids
+	from atomic.Uint64 // nothing is in the void from this seq on; 0 as long as it has no since
+
 	image  atomic.Pointer[image] // nil: none, yet
 	making atomic.Bool           // a reader has begun to make it
 	uses   atomic.Int64          // of it
 	usedMs atomic.Int64          // when the span was scanned
 }
 
-// newWatch returns a watch of a span whose since is still to be set.
-func newWatch(s base.Span, touched base.SeqNum, nowMs int64) *watch {
+// newWatch returns a watch of a span, or of a void, whose since is still to be set.
+func newWatch(s base.Span, void bool, touched base.SeqNum, nowMs int64) *watch {
 	w := &watch{
+		void:   void,
 		span:   base.Span{Lo: bytes.Clone(s.Lo), Hi: bytes.Clone(s.Hi)},
 		lowest: base.KeyHead(s.Lo), highest: math.MaxUint64,
 	}
@@ -96,15 +100,15 @@ func (s *State) Watched() Watched {
 	return nil
 }
 
-// TouchKey notes that a commit changes a key.
-func (l Watched) TouchKey(key []byte, seq base.SeqNum) {
+// TouchKey notes that a commit puts or deletes a key.
+func (l Watched) TouchKey(key []byte, deletes bool, seq base.SeqNum) {
 	if len(l) == 0 {
 		return
 	}
 	head := base.KeyHead(key)
 	for _, w := range l {
 		if head >= w.lowest && head <= w.highest && bytes.Compare(key, w.span.Lo) >= 0 &&
-			(w.span.Hi == nil || bytes.Compare(key, w.span.Hi) < 0) {
+			(w.span.Hi == nil || bytes.Compare(key, w.span.Hi) < 0) && !(w.void && deletes) {
 			w.touch(seq)
 		}
 	}
@@ -113,7 +117,7 @@ func (l Watched) TouchKey(key []byte, seq base.SeqNum) {
 // TouchSpan notes that a commit deletes a span.
 func (l Watched) TouchSpan(s base.Span, seq base.SeqNum) {
 	for _, w := range l {
-		if (s.Hi == nil || bytes.Compare(w.span.Lo, s.Hi) < 0) &&
+		if !w.void && (s.Hi == nil || bytes.Compare(w.span.Lo, s.Hi) < 0) &&
 			(w.span.Hi == nil || bytes.Compare(s.Lo, w.span.Hi) < 0) {
 			w.touch(seq)
 		}
@@ -127,20 +131,21 @@ type watches struct {
 	bytes int // guarded by mu: of images
 }
 
-// maxWatched is how many spans are watched. Why not more: each write is compared with all of them.
-const maxWatched = 16
+// maxWatched is how many spans are watched, half of them voids. Why not more: each write is compared
+// with all of them.
+const maxWatched = 32
 
-// watch begins to watch a span, for a reader that has found it changed.
-func (s *State) watch(span base.Span, seq base.SeqNum) *watch {
+// watch begins to watch a span, for a reader that has found it changed or a void.
+func (s *State) watch(span base.Span, seq base.SeqNum, void bool) *watch {
 	touched := base.MaxSeqNum
 	if s.log == nil {
 		touched = seq + 1
 	}
-	w := newWatch(span, touched, s.env.NowMs())
+	w := newWatch(span, void, touched, s.env.NowMs())
 	b := &s.watches
 	b.mu.Lock()
-	for len(s.Watched()) >= maxWatched {
-		b.endIdlestLocked(s.Watched())
+	for s.Watched().count(void) >= maxWatched/2 {
+		b.endIdlestLocked(s.Watched(), void)
 	}
 	list := append(slices.Clip(s.Watched()), w)
 	b.list.Store(&list)
@@ -158,8 +163,8 @@ func (s *State) keep(w *watch, m *image) {
 	b := &s.watches
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for b.bytes+m.bytes() > s.env.ImageBytes && len(s.Watched()) > 0 {
-		b.endIdlestLocked(s.Watched())
+	for b.bytes+m.bytes() > s.env.ImageBytes && s.Watched().count(false) > 0 {
+		b.endIdlestLocked(s.Watched(), false)
 	}
 	if slices.Contains(s.Watched(), w) {
 		b.bytes += m.bytes()
@@ -189,11 +194,22 @@ func (s *State) ageWatches(nowMs int64) {
 	}
 }
 
-// endIdlestLocked ends the watch whose span was not scanned for the longest time.
-func (b *watches) endIdlestLocked(list Watched) {
-	idlest := 0
+// count returns how many of the spans are voids, or are not.
+func (l Watched) count(void bool) (n int) {
+	for _, w := range l {
+		if w.void == void {
+			n++
+		}
+	}
+	return n
+}
+
+// endIdlestLocked ends the watch, of a void or not, whose span was not scanned for the longest time.
+// Requires: there is one.
+func (b *watches) endIdlestLocked(list Watched, void bool) {
+	idlest := -1
 	for i, w := range list {
-		if w.usedMs.Load() < list[idlest].usedMs.Load() {
+		if w.void == void && (idlest < 0 || w.usedMs.Load() < list[idlest].usedMs.Load()) {
 			idlest = i
 		}
 	}
