@@ -13,6 +13,9 @@ import (
 
 // Several consumers take the items out of a queue, at both ends, while producers add some and
 // consumers put some back: each item is taken out once.
+//
+// Promise (reads and writes): A queue, read from its first item on or from its last, shows each
+// item, however many were taken out before it.
 func TestQueue(t *testing.T) {
 	db := openMemory(t, engine.Options{Durability: engine.Process, MemtableBytes: 1 << 20})
 	const producers = 2

@@ -131,8 +131,8 @@ type watches struct {
 	bytes int // guarded by mu: of images
 }
 
-// maxWatched is how many spans are watched, half of them voids. Why not more: each write is compared
-// with all of them.
+// maxWatched is how many spans are watched, half of them voids. Why not more: each write is
+// compared with all of them.
 const maxWatched = 32
 
 // watch begins to watch a span, for a reader that has found it changed or a void.
@@ -204,7 +204,8 @@ func (l Watched) count(void bool) (n int) {
 	return n
 }
 
-// endIdlestLocked ends the watch, of a void or not, whose span was not scanned for the longest time.
+// endIdlestLocked ends the watch, of a void or not, whose span was not scanned for the longest
+// time.
 // Requires: there is one.
 func (b *watches) endIdlestLocked(list Watched, void bool) {
 	idlest := -1
