@@ -95,6 +95,23 @@ func TestPlanningOfManyTablesEnds(t *testing.T) {
 	}
 }
 
+// TestPlansOfEqualCost plans a join of a table with itself, 60 times: all orders cost the same, and
+// few of them are looked at.
+func TestPlansOfEqualCost(t *testing.T) {
+	w := newCatalog(t)
+	w.exec("CREATE TABLE t (a INT PRIMARY KEY)")
+	from, where := "t AS t0", "t0.a = 3"
+	for i := 1; i < 60; i++ {
+		from += fmt.Sprintf(" JOIN t AS t%d ON 1 = 1", i)
+		where += fmt.Sprintf(" AND t%d.a = t0.a", i)
+	}
+	sel, steps := w.query("SELECT t0.a FROM "+from+" WHERE "+where), 0
+	must(plan.Prepare(sel, plan.Options{Check: func() error { steps++; return nil }}))
+	if steps > 600 {
+		t.Errorf("planning takes %d steps, want about 300", steps)
+	}
+}
+
 // TestEqualitiesThatFollow plans a join of eight tables, each with each other one: most of its
 // equalities follow from others.
 //

@@ -18,6 +18,7 @@ func (q *query) joinMethods(all []option, c candidate, r *relation, j joinTerms,
 	if q.sel.Hints.ForceJoin != "" {
 		most = math.Inf(1)
 	}
+	q.joinsTried++
 	order, keys := q.mergeOrder(c, j)
 	inner, err := q.waysOf(r, order)
 	full := asFullScan(err)

@@ -43,6 +43,7 @@ type query struct {
 	correlated bool        // some expression has a column of a query around
 	grouped    bool
 	facts      []joinFacts // by relation, while joins are chosen
+	joinsTried int         // joins of two that were looked at
 	qualified  bool        // columns are shown with their tables
 	narrowed   bool        // see narrow
 	spare      *path       // memory of one that is in no plan
