@@ -179,10 +179,10 @@ func newQueue(t *testing.T) *queue {
 // Readers find what is in a queue, at each moment that one of them holds, whatever is added and
 // taken out at its ends and in its middle, and while others commit.
 func TestVoids(t *testing.T) {
-	for range testutil.Effort(4, 200) {
+	for range testutil.Effort(2, 200) {
 		q := newQueue(t)
 		head, tail, seen := 0, 0, 0
-		for range 600 {
+		for range 400 {
 			q.step(&head, &tail)
 			for range 2 {
 				q.check(&head, &tail)
