@@ -68,7 +68,7 @@ func (it *Iteration) seek(s base.Span, reverse bool) base.Span {
 	return s
 }
 
-// found ends the search for the first item: it has this key, or, if key is nil, there is none.
+// found ends the search for the first item, which has this key; nil if nothing was found.
 func (it *Iteration) found(key []byte) {
 	k := &it.seeking
 	k.on = false
@@ -99,9 +99,10 @@ func (s *State) noteVoid(span base.Span, seq base.SeqNum) {
 			continue
 		}
 		switch {
-		case w.empty(seq) && bytes.Equal(w.span.Hi, span.Lo): // how seek came here
+		case !w.empty(seq):
+		case w.span.Hi != nil && bytes.Equal(w.span.Hi, span.Lo): // how seek came here
 			old, span.Lo = w, w.span.Lo
-		case w.empty(seq) && bytes.Equal(w.span.Lo, span.Hi):
+		case span.Hi != nil && bytes.Equal(w.span.Lo, span.Hi):
 			old, span.Hi = w, w.span.Hi
 		}
 	}

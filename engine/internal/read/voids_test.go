@@ -147,6 +147,9 @@ func (q *queue) check(head, tail *int) {
 		n, _ := keycodec.OrderedPKLen(s.Lo)
 		it.Partition([]byte(queuePK), n, s.Clone())
 	} else {
+		if from == 0 && to == queueItems && q.random.IntN(2) == 0 {
+			s = base.Span{} // without bounds
+		}
 		it.Stripes(everyStripe, s)
 	}
 	reverse := q.random.IntN(3) == 0
