@@ -5,12 +5,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cursor"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/memtable"
 )
 
@@ -231,6 +233,30 @@ func TestConcurrentFreeze(t *testing.T) {
 				t.Errorf("common prefix %q", p)
 			}
 		})
+		wg.Wait()
+	}
+}
+
+// Whoever has loaded the number of keys finds them, also the first one.
+func TestCountedKeysAreFound(t *testing.T) {
+	keys := [][]byte{[]byte("a"), []byte("b")}
+	for range testutil.Effort(20_000, 1_000_000) {
+		tab := memtable.New(memtable.Options{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for _, key := range keys {
+				put(tab, string(key), 1, "v")
+			}
+		})
+		for counted := uint64(0); counted < 2; {
+			if counted = tab.Keys(); counted == 0 {
+				runtime.Gosched()
+				continue
+			}
+			if _, found := tab.Bound(nil, keys[counted-1], false); !found {
+				t.Fatalf("%d keys are counted, the last one is not found", counted)
+			}
+		}
 		wg.Wait()
 	}
 }

@@ -143,10 +143,11 @@ func (t *Table) insertLocked(key []byte, hash uint64, v *version, own []byte) {
 	t.addFreshLocked(node)
 	t.index.insert(hash, node)
 	n := t.index.taken
-	t.keys.Store(uint64(n))
 	if n == 1 {
 		t.state.Store(stateActive)
 	}
+	base.Yield()
+	t.keys.Store(uint64(n)) // last: see Keys
 	if n%orderBytesStep == 1 {
 		t.countOrderLocked()
 		t.updateBytesLocked()
@@ -345,7 +346,8 @@ func (t *Table) Len() int {
 // HasKeys reports whether the table may have a key. It is one atomic load.
 func (t *Table) HasKeys() bool { return t.state.Load() != stateEmpty }
 
-// Keys is Len as one atomic load. A key that was put before is counted.
+// Keys is Len as one atomic load. A key that was put before is counted, and one that is counted is
+// found by each read that begins after: what has no key at a count gets none until that rises.
 func (t *Table) Keys() uint64 { return t.keys.Load() }
 
 // Tombstones returns how many of the versions are tombstones of one key.
