@@ -259,7 +259,9 @@ func TestShipToADirectory(t *testing.T) {
 func TestSecondShipperFencesTheFirst(t *testing.T) {
 	h := newHarbor(t)
 	fenced := make(chan error, 100)
-	a := h.start(ship.Options{OnError: func(err error) { fenced <- err }})
+	o := ship.Options{OnError: func(err error) { fenced <- err }}
+	o.Hurry(time.Hour)
+	a := h.start(o)
 	h.put()
 	h.shipped(a)
 	b := h.start(ship.Options{})
