@@ -36,6 +36,8 @@ type reserve struct {
 	file  vfs.File  // guarded by mu; nil: it has yet to be made
 	have  int64     // guarded by mu; its size
 	again time.Time // guarded by mu; when a put may try to make it whole
+	data  int64     // guarded by mu; data bytes that puts go by until stale
+	stale time.Time // guarded by mu
 }
 
 const (
@@ -118,24 +120,19 @@ func (r *reserve) dropLocked(err error) {
 	r.leaveLocked()
 }
 
-// goal is the size that the reserve should have at present.
-func (r *reserve) goal() int64 {
+// goalLocked is the size that the reserve should have at present; unless now, by data bytes of
+// up to dataAge ago. Requires: mu held.
+func (r *reserve) goalLocked(now bool) int64 {
+	if t := time.Now(); now || t.After(r.stale) {
+		r.data, r.stale = r.u.dataBytes(), t.Add(dataAge)
+	}
 	return reserveLog + reserveEdits + flushBytes(r.u.throttle.bytes(), base.NumStripes) +
-		r.u.dataBytes()/reserveStripes
+		r.data/reserveStripes
 }
 
-// dataBytes is the size of all SSTs and value files.
-func (u *Upkeep) dataBytes() (n int64) {
-	for i := range u.env.Stripes {
-		if v := u.env.Stripes[i].View(); v != nil {
-			n += v.ValueBytes
-			for _, run := range v.Runs {
-				n += int64(run.Info.Bytes)
-			}
-		}
-	}
-	return n
-}
+// dataAge is how old data bytes may be. Why: under pressure each put asks, and they are those of
+// all runs of all stripes.
+const dataAge = time.Millisecond
 
 // admit lets a put in, or says why not. Requires: the gate of the throttle is held.
 func (r *reserve) admit() error {
@@ -162,7 +159,7 @@ func (r *reserve) rest() {
 	if r.file == nil || !r.settleLocked(true) {
 		return
 	}
-	if goal := r.goal(); r.have > goal+reserveStep {
+	if goal := r.goalLocked(true); r.have > goal+reserveStep {
 		_ = r.cutLocked(goal + reserveStep) // it stays larger then
 		r.ceilingLocked(goal)
 	}
@@ -171,7 +168,7 @@ func (r *reserve) rest() {
 // settleLocked is settle; unless now, not again right after it has failed. Requires: mu
 // held and there is a reserve.
 func (r *reserve) settleLocked(now bool) bool {
-	goal := r.goal()
+	goal := r.goalLocked(now)
 	full := r.full.Load()
 	if !full && goal <= r.have {
 		if r.have > 2*goal+4*reserveStep {
@@ -279,7 +276,7 @@ func (r *reserve) leaveLocked() {
 	if r.off {
 		u.throttle.ceiling.Store(u.throttle.freeUsed)
 	} else {
-		r.ceilingLocked(r.goal())
+		r.ceilingLocked(r.goalLocked(true))
 	}
 	if !r.full.Swap(false) {
 		return

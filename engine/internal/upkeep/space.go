@@ -148,3 +148,16 @@ func spaceScore(v *stripe.View, plan compaction.Plan) float64 {
 	kept := bytes * max(0, 1-deletes/max(entries, 1))
 	return 1 + bytes/(kept+4096)
 }
+
+// dataBytes is the size of all SSTs and value files.
+func (u *Upkeep) dataBytes() (n int64) {
+	for i := range u.env.Stripes {
+		if v := u.env.Stripes[i].View(); v != nil {
+			n += v.ValueBytes
+			for _, run := range v.Runs {
+				n += int64(run.Info.Bytes)
+			}
+		}
+	}
+	return n
+}
