@@ -34,7 +34,7 @@ func (s *Stripe) Follow(from *Stripe, runs []*manifest.Run, flushed base.SeqNum)
 		if i >= 0 {
 			next.Runs = append(next.Runs, v.Runs[i])
 		} else {
-			next.Runs = append(next.Runs, s.openRun(r))
+			next.Runs = append(next.Runs, s.openRun(r, v.Runs))
 		}
 	}
 	s.publish(next)

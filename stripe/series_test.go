@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kstonedb/kstone/compaction"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/sst"
@@ -76,7 +77,7 @@ func noise(i int) string { return fmt.Sprintf("%064x", uint64(i)*0x9e3779b97f4a7
 func TestFilesEndAtFileBytes(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	w.junk = bytes.Repeat([]byte("old content "), 10_000)
-	w.env.FileBytes = 8 << 10
+	w.env.FileBytes, w.reason = 8<<10, compaction.ReasonManual
 	for i := range 2000 {
 		w.commit(put(fmt.Sprintf("k%05d", i*7919%2000), noise(i)))
 	}
@@ -193,7 +194,7 @@ func TestNothingLeft(t *testing.T) {
 // Output's numbers are those of the files.
 func TestOutputCounts(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
-	w.env.FileBytes = 4 << 10
+	w.env.FileBytes, w.reason = 4<<10, compaction.ReasonManual
 	for i := range 500 {
 		w.commit(put(fmt.Sprintf("k%05d", i), noise(i)))
 	}

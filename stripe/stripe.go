@@ -85,7 +85,7 @@ func (s *Stripe) Init(id base.StripeID, env *Env, runs []*manifest.Run) {
 	s.id, s.env = id, env
 	v := &View{Active: s.newTable()}
 	for _, r := range runs {
-		v.Runs = append(v.Runs, s.openRun(r))
+		v.Runs = append(v.Runs, s.openRun(r, nil))
 	}
 	s.publish(v)
 }
@@ -372,14 +372,6 @@ func (s *Stripe) publish(v *View) {
 
 func (s *Stripe) newTable() *memtable.Table {
 	return memtable.New(memtable.Options{Prefix: s.prefix, Seed: s.env.Seed})
-}
-
-func (s *Stripe) openRun(r *manifest.Run) *Run {
-	files := make([]*File, len(r.Files))
-	for i, m := range r.Files {
-		files[i] = s.openFile(m)
-	}
-	return newRun(r.ID, files)
 }
 
 func (s *Stripe) openFile(m *base.FileMeta) *File {

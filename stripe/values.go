@@ -198,13 +198,14 @@ type valueSeries struct {
 // flush or merge of little leaves them to the next merge. Why: with small write buffers each flush
 // would make a value file for each of its stripes, which costs more than writing the values again.
 func (s *Stripe) leastLarge(out *Output, rewrites int) int {
-	least := s.env.LargeValue
-	apart := int64(min(fewValues*least, fewValueBytes))
-	if rewrites == 0 && out.TableBytes()+out.BytesRead < apart {
+	if rewrites == 0 && out.TableBytes()+out.BytesRead < s.leastApart() {
 		return 0
 	}
-	return least
+	return s.env.LargeValue
 }
+
+// leastApart is of how many bytes an output is whose large values are kept apart.
+func (s *Stripe) leastApart() int64 { return int64(min(fewValues*s.env.LargeValue, fewValueBytes)) }
 
 // carry notes the value files that the merged runs refer to.
 func (s *valueSeries) carry(runs []*Run) {

@@ -150,6 +150,7 @@ type File struct {
 	stripe *Stripe
 	// obsolete is set when a manifest edit has removed the file.
 	obsolete atomic.Bool
+	refs     atomic.Int64 // runs that have the file, and that views contain
 }
 
 // after reports whether all keys of the file come after key.
@@ -171,7 +172,9 @@ func (r *Run) release() {
 		return
 	}
 	for _, f := range r.Files {
-		f.stripe.dropFile(f)
+		if f.refs.Add(-1) == 0 {
+			f.stripe.dropFile(f)
+		}
 	}
 }
 

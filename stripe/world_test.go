@@ -61,8 +61,9 @@ type world struct {
 	gone    []string      // files given to Obsolete
 	known   map[knownSpan]*stripe.Known
 	runs    []*manifest.Run
-	failed  error          // the first complaint of a callback
-	entries stripe.Entries // reused
+	failed  error             // the first complaint of a callback
+	reason  compaction.Reason // of merges
+	entries stripe.Entries    // reused
 }
 
 // knownSpan is a span of a stripe.
@@ -257,7 +258,7 @@ func (w *world) startCompaction(lo, hi int) (*stripe.Output, error) {
 	v := w.s.Acquire()
 	defer v.Release()
 	w.lastRun++
-	plan := compaction.Plan{Lo: lo, Hi: hi, Bottom: hi == len(v.Runs)}
+	plan := compaction.Plan{Lo: lo, Hi: hi, Bottom: hi == len(v.Runs), Reason: w.reason}
 	return w.s.Compact(ctx, &w.b, v, plan, w.retention(), w.lastRun)
 }
 

@@ -122,10 +122,11 @@ func (s *Stripe) Flush(
 		ranges = t.RangeTombstones(ranges, base.MaxSeqNum)
 	}
 	bottom := len(v.Runs) == 0
-	err := s.build(ctx, b, out, sources, compaction.MergeOptions{
-		Snapshots: ret.Snapshots, Horizon: ret.Horizon, Bottom: bottom, NowMs: ret.NowMs,
-		RangeTombstones: ranges, KeepSeqs: true,
-	}, nil, runID)
+	err := s.build(ctx, b, out, []piece{{sources: sources}}, s.env.UpperCodec,
+		compaction.MergeOptions{
+			Snapshots: ret.Snapshots, Horizon: ret.Horizon, Bottom: bottom, NowMs: ret.NowMs,
+			RangeTombstones: ranges, KeepSeqs: true,
+		}, nil, runID)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("flush %v: %w", s, err), Discard(out))
 	}
@@ -149,7 +150,6 @@ func (s *Stripe) Compact(
 	ctx context.Context, b *Builder, v *View, plan compaction.Plan, ret Retention, runID uint64,
 ) (*Output, error) {
 	out := &Output{Replaced: v.Runs[plan.Lo:plan.Hi], env: s.env}
-	var sources []cursor.Source
 	var ranges []base.RangeTombstone
 	for _, r := range out.Replaced {
 		ts, err := r.RangeTombstones()
@@ -157,28 +157,26 @@ func (s *Stripe) Compact(
 			return nil, fmt.Errorf("compact %v: %w", s, r.readError(err))
 		}
 		ranges = append(ranges, ts...)
-		out.BytesRead += r.Bytes()
-		files := make([]cursor.Source, len(r.Files))
-		for i, f := range r.Files {
-			files[i] = f.Reader.NewSourceOf(len(out.Replaced))
-		}
-		sources = append(sources, compaction.Concat(files...))
 	}
 	var rewrite map[base.FileNum]bool
 	full := s.env.Full != nil && s.env.Full()
 	if len(out.Replaced) == len(v.Runs) && (!full || plan.Reason == compaction.ReasonValues) {
 		rewrite, _ = s.toRewrite(v)
 	}
-	err := s.build(ctx, b, out, sources, compaction.MergeOptions{
-		Snapshots: ret.Snapshots, Horizon: ret.Horizon, Bottom: plan.Bottom, NowMs: ret.NowMs,
-		RangeTombstones: ranges, KeepSeqs: true,
-	}, rewrite, runID)
+	// Why not a flush onto an empty stripe: its data is the youngest that there is.
+	codec := s.env.UpperCodec
+	if plan.Bottom {
+		codec = s.env.BottomCodec
+	}
+	whole := len(ranges) > 0 || plan.Reason == compaction.ReasonManual
+	pieces, err := s.pieces(out, whole, codec, ret)
+	if err == nil {
+		err = s.build(ctx, b, out, pieces, codec, compaction.MergeOptions{
+			Snapshots: ret.Snapshots, Horizon: ret.Horizon, Bottom: plan.Bottom, NowMs: ret.NowMs,
+			RangeTombstones: ranges, KeepSeqs: true,
+		}, rewrite, runID)
+	}
 	if err != nil {
-		for i, r := range out.Replaced {
-			if rerr := sources[i].Err(); rerr != nil {
-				err = r.readError(rerr)
-			}
-		}
 		return nil, errors.Join(fmt.Errorf("compact %v: %w", s, err), Discard(out))
 	}
 	return out, nil
@@ -192,28 +190,49 @@ func (r *Run) readError(err error) error {
 	return &ReadError{err}
 }
 
-// build merges the sources into new files of out.
+// build makes the pieces the files of out.
 func (s *Stripe) build(
-	ctx context.Context, b *Builder, out *Output, sources []cursor.Source,
+	ctx context.Context, b *Builder, out *Output, pieces []piece, codec sst.Codec,
 	o compaction.MergeOptions, rewrite map[base.FileNum]bool, runID uint64,
 ) error {
 	o.Done = ctx.Done()
-	m := compaction.NewMerge(sources, o)
-	f := fileSeries{stripe: s, builder: b, out: out, codec: s.env.UpperCodec}
+	f := fileSeries{stripe: s, builder: b, out: out, codec: codec}
 	v := valueSeries{
 		files: &f, w: &b.values, sizes: map[base.FileNum]int64{}, from: map[base.FileNum]*Run{},
 		least: s.leastLarge(out, len(rewrite)), rewrite: rewrite,
 	}
 	v.carry(out.Replaced)
-	// Why not a flush onto an empty stripe: its data is the youngest that there is.
-	if merged := out.Replaced != nil; merged && o.Bottom {
-		f.codec = s.env.BottomCodec
+	for i := range pieces {
+		p := &pieces[i]
+		if p.moved != nil {
+			if err := f.finish(ctx); err != nil {
+				return err
+			}
+			f.metas = append(f.metas, p.moved.Meta)
+			continue
+		}
+		if err := v.merge(ctx, compaction.NewMerge(p.sources, o)); err != nil {
+			return p.readError(err)
+		}
 	}
+	if err := errors.Join(f.finish(ctx), v.finish(ctx), v.describe(f.metas)); err != nil {
+		return err
+	}
+	if len(f.metas) > 0 {
+		out.Run = &manifest.Run{ID: runID, Files: f.metas}
+	}
+	return nil
+}
+
+// merge writes what a merge gives.
+func (v *valueSeries) merge(ctx context.Context, m *compaction.Merge) error {
+	f := v.files
+	w := &f.builder.w
 	for _, t := range m.RangeTombstones() {
 		if err := f.next(ctx, nil); err != nil {
 			return err
 		}
-		if err := b.w.AddRangeTombstone(t); err != nil {
+		if err := w.AddRangeTombstone(t); err != nil {
 			return err
 		}
 	}
@@ -225,22 +244,14 @@ func (s *Stripe) build(
 		if err := f.next(ctx, e); err != nil {
 			return err
 		}
-		if err := b.w.Add(e); err != nil {
+		if err := w.Add(e); err != nil {
 			return err
 		}
 	}
-	if err := m.Err(); errors.Is(err, compaction.ErrStopped) {
-		return context.Cause(ctx)
-	} else if err != nil {
+	if err := m.Err(); !errors.Is(err, compaction.ErrStopped) {
 		return err
 	}
-	if err := errors.Join(f.finish(ctx), v.finish(ctx), v.describe(f.metas)); err != nil {
-		return err
-	}
-	if len(f.metas) > 0 {
-		out.Run = &manifest.Run{ID: runID, Files: f.metas}
-	}
-	return nil
+	return context.Cause(ctx)
 }
 
 // fileSeries writes a sorted sequence of entries into files of limited size.
@@ -388,24 +399,31 @@ func (s *Stripe) Install(o *Output) {
 		s.prefix = o.tables[0].CommonPrefix()
 	}
 	if o.tables != nil && o.Run != nil {
-		next.Runs = append(next.Runs, s.openRun(o.Run))
+		next.Runs = append(next.Runs, s.openRun(o.Run, nil))
 	}
 	for i := 0; i < len(v.Runs); i++ {
 		if len(o.Replaced) == 0 || v.Runs[i] != o.Replaced[0] {
 			next.Runs = append(next.Runs, v.Runs[i])
 			continue
 		}
-		for _, r := range o.Replaced {
-			for _, f := range r.Files {
-				f.obsolete.Store(true)
-			}
-		}
 		if o.Run != nil {
-			next.Runs = append(next.Runs, s.openRun(o.Run))
+			next.Runs = append(next.Runs, s.openRun(o.Run, o.Replaced))
 		}
+		o.retire()
 		i += len(o.Replaced) - 1
 	}
 	s.publish(next)
+}
+
+// retire marks the files that are not named any more.
+func (o *Output) retire() {
+	for _, r := range o.Replaced {
+		for _, f := range r.Files {
+			if o.Run == nil || !slices.Contains(o.Run.Files, f.Meta) {
+				f.obsolete.Store(true)
+			}
+		}
+	}
 }
 
 // TableBytes returns the memory of the flushed memtables.

@@ -17,4 +17,29 @@ var partBugs = []bug{
 		[]edit{{"sst/writer.go", "	if n <= w.o.PartBlocks {\n", "	if n >= 0 {\n"}},
 		"./sst", "TestPartsReadLittle",
 	},
+	{
+		"a file that a merge moves lives on: it is removed when the database is closed",
+		[]edit{{
+			"stripe/write.go", "if o.Run == nil || !slices.Contains(o.Run.Files, f.Meta) {",
+			"if o.Run == nil || true {",
+		}},
+		"./stripe", "TestRisingFilesMove",
+	},
+	{
+		"a file that a merge moves lives on: each run closes it",
+		[]edit{{
+			"stripe/view.go", "if f.refs.Add(-1) == 0 {", "if f.refs.Add(-1) >= 0 {",
+		}},
+		"./stripe", "TestMovedFilesOutliveTheirRuns",
+	},
+	{
+		"a file with what a merge drops is merged: one whose items have expired is moved",
+		[]edit{{"stripe/move.go", "m.TTLEntries > 0 && m.MinExpiry <= ret.NowMs", "false"}},
+		"./stripe", "TestExpiredFilesDoNotMove",
+	},
+	{
+		"a run has few small files: whatever overlaps nothing is moved",
+		[]edit{{"stripe/move.go", "m.SizeBytes < total/movedShare", "false"}},
+		"./stripe", "TestRisingKeysMakeFewFiles",
+	},
 }
