@@ -21,9 +21,9 @@ import (
 // Why it fails: a stripe gets a file with each flush, and would have thousands of them; each has
 // an index and filters of its own.
 //
-// The way taken: a file is moved if it has at least a sixteenth of the bytes of the merge, or a
-// quarter of Env.FileBytes. So a run has few small files, and an item is written again each time
-// that its stripe has become sixteen times as large.
+// The way taken: a file is moved if it has at least a sixteenth of the bytes of the merge, or half
+// of Env.FileBytes. So a run has few small files, and an item is written again each time that its
+// stripe has become sixteen times as large.
 //
 // A file that was moved belongs to two runs until the views of the older one are gone. It is the
 // same File, whose refs count them, and it is obsolete only if no run of the new state has it.
@@ -138,7 +138,7 @@ func (o *Output) merged(files []runFile) (p piece) {
 // moves reports whether a file that overlaps no other of a merge of so many bytes is moved.
 func (s *Stripe) moves(f *File, total int64, codec sst.Codec, ret Retention) (bool, error) {
 	m, env := f.Meta, s.env
-	large := m.SizeBytes >= env.FileBytes/4
+	large := m.SizeBytes >= env.FileBytes/2
 	if !large && (m.SizeBytes < minMovedBytes || m.SizeBytes < total/movedShare) {
 		return false, nil
 	}
