@@ -25,7 +25,7 @@ func (w *world) rise(from, to int) {
 // rising returns a stripe with four runs of keys that rise. A flush makes one file.
 func rising(t *testing.T) *world {
 	w := newWorld(t, vfs.NewMem())
-	w.env.FileBytes = 16 << 10
+	w.env.FileBytes = 12 << 10
 	for i := range 4 {
 		w.rise(100*i, 100*i+100)
 	}
