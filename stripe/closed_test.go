@@ -59,3 +59,23 @@ func TestLookupsInStripesThatClose(t *testing.T) {
 		t.Fatal("the lookups go on for ever")
 	}
 }
+
+// Nothing is known of a stripe that is closed: a reader that comes to it fails, and does not leave
+// it out as one that once had nothing of the span.
+func TestClosedStripesLackNothing(t *testing.T) {
+	w := newWorld(t, vfs.NewMem())
+	var known stripe.Known
+	lacks := func() bool {
+		yes, err := known.Lacks(w.s, []byte("b"), []byte("c"))
+		ok(t, err)
+		return yes
+	}
+	if !lacks() {
+		t.Error("an empty stripe may have something")
+	}
+	w.commit(put("b", "v"))
+	w.s.Close()
+	if lacks() {
+		t.Error("a closed stripe lacks what it had")
+	}
+}

@@ -10,10 +10,10 @@ import (
 // the span takes longer than to read the ten rows that it has of a small table, or to find that it
 // has none. A zero Known knows nothing, nil also remembers nothing. It may be used concurrently.
 type Known struct {
-	// bare is 0; mayHold; or, by Keys and bareFrom, at which number of keys there were none of the
+	// bare is 0; mayHold; or, by keys and bareFrom, at which number of keys there were none of the
 	// span.
 	//
-	// Invariant: a stripe gets keys of the span only by further keys, which change Keys: flushes
+	// Invariant: a stripe gets keys of the span only by further keys, which change keys: flushes
 	// and merges only move or drop those that it has.
 	bare  atomic.Uint64
 	plain atomic.Pointer[plainSpan] // of some view
@@ -25,14 +25,17 @@ const (
 )
 
 // Lacks reports whether a stripe has no version of a key of [lo, hi), where nil hi is no bound. It
-// looks if that is not known.
+// looks if that is not known. It is false of a stripe that is closed: to open it fails.
 func (k *Known) Lacks(s *Stripe, lo, hi []byte) (bool, error) {
 	bare := k.bare.Load()
 	if bare == mayHold {
 		return false, nil
 	}
-	keys := s.Keys()
-	if bare == keys+bareFrom {
+	keys, open := s.keys()
+	switch {
+	case !open:
+		return false, nil
+	case bare == keys+bareFrom:
 		return true, nil
 	}
 	base.Yield()

@@ -130,14 +130,16 @@ func (s *Stripe) Bare() bool {
 	return v != nil && len(v.Runs) == 0 && len(v.Frozen) == 0 && !v.Active.HasKeys()
 }
 
-// Keys returns how many keys were put into memtables, each as often as it was new to one. As long
-// as it stays the same, no key has come to the stripe that it did not have. It is 0 once closed.
-func (s *Stripe) Keys() uint64 {
+// keys returns how many keys were put into memtables, each as often as it was new to one. As long
+// as it stays the same, no key has come to the stripe that it did not have. open is false once it
+// is closed.
+func (s *Stripe) keys() (n uint64, open bool) {
 	v := s.view.Load()
 	if v == nil {
-		return 0
+		return 0, false
 	}
-	return v.keysBefore + v.Active.Keys()
+	base.Yield()
+	return v.keysBefore + v.Active.Keys(), true
 }
 
 // lacks reports whether no memtable and no run has a version of a key of [lo, hi), where nil hi is
