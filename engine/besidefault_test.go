@@ -1,12 +1,14 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -385,4 +387,46 @@ func TestCheckpointBesideTheWriter(t *testing.T) {
 			break
 		}
 	}
+}
+
+// A reader shows what was there at one commit, also while it loads the database again because the
+// log has gone on without it.
+func TestReadersLoadAgainAtOnce(t *testing.T) {
+	p := newBesidePair(t, vfs.NewMem(), engine.Options{ReaderBytes: 1, LogBytes: 8 << 20})
+	put := func(size int) { // the number of each commit
+		v := fmt.Appendf(nil, "%0*d", size, p.writer.Metrics().LastVersion+1)
+		ok(t, p.writer.Put(pk("n"), v))
+	}
+	put(10)
+	var gone, done atomic.Bool
+	db := openOn(t, vfstest.NewFault(p.mem, func(vfstest.Op) error {
+		if gone.Load() {
+			return errDisk
+		}
+		return nil
+	}), engine.Options{ReadOnly: true})
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for !done.Load() {
+			s := snapshotOf(t, db)
+			v, err := s.Get(pk("n"))
+			got := string(bytes.TrimLeft(v, "0"))
+			if err == nil && got != fmt.Sprint(s.Version()) { // what it needs may be gone
+				t.Errorf("version %d shows commit %s", s.Version(), got)
+			}
+			ok(t, s.Close())
+		}
+	})
+	for range testutil.Effort(2, 500) {
+		gone.Store(true)
+		for range 12 {
+			put(1_000_000)
+		}
+		ok(t, p.writer.Flush(ctx))
+		gone.Store(false)
+		ok(t, db.Refresh())
+	}
+	done.Store(true)
+	reading.Wait()
+	mustClose(t, db)
 }

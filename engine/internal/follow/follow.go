@@ -222,6 +222,9 @@ func (f *Follower) visible() base.SeqNum {
 	return f.log.SyncedSeq()
 }
 
+// shown is visible, or what was shown before, if that is more.
+func (f *Follower) shown() base.SeqNum { return max(f.visible(), f.env.Reads.Visible()) }
+
 // Visible returns the seq up to which commits are shown, before Start.
 func (f *Follower) Visible() base.SeqNum { return f.visible() }
 
@@ -291,16 +294,15 @@ func (f *Follower) refreshLocked(patience time.Duration) error {
 		return err
 	}
 	f.log.Durable(state.LastSeq)
+	f.env.Reads.Reset(f.shown())
 	if !sameFiles(state, f.state) {
 		next := new([base.NumStripes]stripe.Stripe)
 		for i := range next {
 			st := &state.Stripes[i]
 			next[i].Follow(&f.stripes[i], st.Runs, st.FlushedSeq)
 		}
-		f.env.Reads.Reset(max(f.visible(), f.env.Reads.Visible()))
 		f.switchTo(state, next)
 	} else {
-		f.env.Reads.Reset(max(f.visible(), f.env.Reads.Visible()))
 		f.setState(state)
 	}
 	f.grow()
@@ -373,7 +375,8 @@ func (f *Follower) switchTo(state *manifest.State, next *[base.NumStripes]stripe
 	old := f.stripes
 	f.stripes, f.in.Stripes = next, next
 	f.setState(state)
-	f.env.Reads.Switch(next, func() { f.end(old) })
+	base.Yield()
+	f.env.Reads.Switch(next, f.shown(), func() { f.end(old) })
 }
 
 // end closes stripes that no reader uses any more.
@@ -415,8 +418,7 @@ func (f *Follower) again(state *manifest.State) error {
 	}
 	_ = f.log.Close()
 	f.log = log
-	f.env.Reads.Reset(max(f.visible(), f.env.Reads.Visible()))
-	f.switchTo(state, next)
+	f.switchTo(state, next) // until then nothing is visible that the present stripes lack
 	f.grow()
 	f.moveLease()
 	return nil

@@ -40,13 +40,19 @@ func (g *generation) over() (end func()) {
 	return end
 }
 
-// Switch makes other stripes the present ones, for readers that begin from now on. End is called
-// once, when no reader reads the stripes that were present until now. Requires: all stripes have
-// exactly the commits up to the visible seq, or further ones in memtables.
-func (s *State) Switch(stripes *[base.NumStripes]stripe.Stripe, end func()) {
+// Switch makes other stripes the present ones, and a seq the visible one, for readers that begin
+// from now on. End is called once, when no reader reads the stripes that were present until now.
+// Requires: the stripes have exactly the commits up to the seq, or further ones in memtables; no
+// commit is in flight.
+//
+// Why both at once: the stripes from before may lack what is new, and files of the others what was
+// there at lower seqs.
+func (s *State) Switch(stripes *[base.NumStripes]stripe.Stripe, seq base.SeqNum, end func()) {
 	s.snaps.mu.Lock()
 	old := s.snaps.gen
 	old.end = end
+	s.visible.reset(seq)
+	base.Yield()
 	s.snaps.gen = &generation{stripes: stripes}
 	over := old.over()
 	s.snaps.mu.Unlock()
