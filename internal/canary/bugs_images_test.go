@@ -11,6 +11,33 @@ var imageBugs = []bug{
 		"./memtable", "TestCountedKeysAreFound",
 	},
 	{
+		"scans leave out stripes that lack a span: what was found is never looked for again",
+		[]edit{{"stripe/known.go", "case bare == keys+bareFrom:", "case bare >= bareFrom:"}},
+		"./engine", "TestReadersAgreeBesideWriters",
+	},
+	{
+		"scans leave out stripes that lack a span: one that is closed lacks what it once lacked",
+		[]edit{{"stripe/known.go", "case !open:", "case !open && bare == mayHold:"}},
+		"./stripe", "TestClosedStripesLackNothing",
+	},
+	{
+		"readers beside the writer: a seq is visible before the stripes that have it",
+		[]edit{{
+			"engine/internal/read/generation.go", "	s.snaps.mu.Lock()\n	old :=",
+			"	s.visible.reset(seq)\n	s.snaps.mu.Lock()\n	old :=",
+		}},
+		"./engine/internal/read", "TestGenerationsBeginWithTheirSeq",
+	},
+	{
+		"readers beside the writer: what is loaded again is visible before it is there",
+		[]edit{{
+			"engine/internal/follow/follow.go", "	f.log = log\n	f.switchTo(state, next)",
+			"	f.log = log\n	f.env.Reads.Reset(f.shown())\n" +
+				"	time.Sleep(time.Millisecond)\n	f.switchTo(state, next)",
+		}},
+		"./engine", "TestReadersLoadAgainAtOnce",
+	},
+	{
 		"an image is of what a reader sees: a commit that has its number is not waited for",
 		[]edit{{
 			"engine/internal/read/watches.go", "w.since = s.log.LastSeq()", "w.since = seq",
