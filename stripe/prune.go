@@ -1,6 +1,8 @@
 package stripe
 
 import (
+	"bytes"
+
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/sst"
 	"github.com/kstonedb/kstone/zonemap"
@@ -16,6 +18,8 @@ type pruner struct {
 	from  base.SeqNum
 	nowMs int64 // what has expired then is not wanted; 0 if that is not asked
 	older []*Run
+	// lo and hi are the bounds of the reading, nil being none.
+	lo, hi []byte
 	// mayHold, if not nil, reports whether a zone may have what the caller looks for.
 	mayHold func(zone.Columns) bool
 	blocks  *zone.BlockCounts // or nil
@@ -34,7 +38,8 @@ func (p *pruner) init(v *View, i int, b *Bounds) bool {
 		return false
 	}
 	*p = pruner{
-		from: b.From, nowMs: expired, older: v.Runs[i+1:], mayHold: b.MayHold, blocks: b.Blocks,
+		from: b.From, nowMs: expired, older: v.Runs[i+1:], lo: b.Lo, hi: b.Hi, mayHold: b.MayHold,
+		blocks: b.Blocks,
 	}
 	return true
 }
@@ -77,6 +82,15 @@ func (p *pruner) Count(read, skipped int) {
 	}
 }
 
+// countFile counts a file that is left out.
+func (p *pruner) countFile(f *File) {
+	n := f.Reader.CountPruned()
+	if p.blocks != nil {
+		p.blocks.Skipped += int64(n)
+		p.blocks.Whole += int64(n)
+	}
+}
+
 // unwantedFile is Unwanted of all entries of a file.
 func (p *pruner) unwantedFile(f *File) bool {
 	m := f.Meta
@@ -86,10 +100,20 @@ func (p *pruner) unwantedFile(f *File) bool {
 	}) || p.mayHold != nil && !p.mayHold(f.Reader.Columns())
 }
 
-// prunes reports whether a file can be left out, by the rule for blocks. No key goes on in
-// another file.
+// prunes reports whether a file can be left out, by the rule for blocks, of the keys that are read.
+// No key goes on in another file.
 func (p *pruner) prunes(f *File) bool {
-	return p.unwantedFile(f) && !p.Beneath(f.Meta.Smallest, f.Meta.Largest)
+	if !p.unwantedFile(f) {
+		return false
+	}
+	first, last := f.Meta.Smallest, f.Meta.Largest
+	if bytes.Compare(first, p.lo) < 0 {
+		first = p.lo
+	}
+	if p.hi != nil && bytes.Compare(last, p.hi) > 0 {
+		last = p.hi
+	}
+	return !p.Beneath(first, last)
 }
 
 var _ sst.Pruner = (*pruner)(nil)

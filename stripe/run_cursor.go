@@ -60,7 +60,7 @@ func (c *runCursor) pruned(i int) bool {
 	if c.pruner == nil || !c.pruner.prunes(c.run.Files[i]) {
 		return false
 	}
-	c.pruner.Count(0, c.run.Files[i].Reader.CountPruned())
+	c.pruner.countFile(c.run.Files[i])
 	return true
 }
 

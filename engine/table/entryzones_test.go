@@ -171,3 +171,44 @@ func TestZonesOfEntriesAreCounted(t *testing.T) {
 		}
 	}
 }
+
+// TestFilesAreLeftOutWithinBounds reads a range of keys in which neither of two files has what is
+// looked for; elsewhere the older one has.
+//
+// Promise (tables): A file that has nothing of what is looked for is left out as a whole, if no
+// older one has it among the keys that are read.
+func TestFilesAreLeftOutWithinBounds(t *testing.T) {
+	db := openOn(t, engine.Options{MaxRuns: 50}, nil)
+	tab := create(t, db, `{"name":"t","columns":[{"name":"src","type":"int64"},
+	 {"name":"id","type":"int64"},{"name":"at","type":"int64"}],"primary_key":["src"],
+	 "sort_key":["id"]}`)
+	const n = 10_000
+	for odd, at := range []int{0, 10 * n} {
+		var rows [][]expr.Value
+		for i := odd; i < n; i += 2 {
+			rows = append(rows, row(t, 0, i, at+i))
+		}
+		_, err := tab.PutMany(ctx, slices.Values(rows))
+		if err == nil {
+			err = local.Engine(db).Flush(ctx)
+		}
+		ok(t, err)
+	}
+	compared := func(name string, op expr.Op, v int64) expr.Expr {
+		return expr.Cmp{Op: op, L: col(tab, name), R: expr.Const{Value: expr.Int(v)}}
+	}
+	rows, err := db.Query(ctx, from(tab, expr.And{Terms: []expr.Expr{
+		eq(col(tab, "src"), 0), compared("id", expr.Ge, n-n/10), compared("id", expr.Lt, n),
+		compared("at", expr.Lt, n/2)}}))
+	if err != nil || len(texts(t, rows)) != 0 {
+		t.Fatal("there are rows, or", err)
+	}
+	e, err := rows.ExplainAnalyze()
+	ok(t, err)
+	for e.Actual.Blocks == (store.BlockCounts{}) && len(e.Children) > 0 {
+		e = e.Children[0]
+	}
+	if b := e.Actual.Blocks; b.Whole == 0 || b.Whole == b.Skipped {
+		t.Errorf("%d of %d blocks are those of a file\n%s", b.Whole, b.Skipped, e)
+	}
+}

@@ -64,12 +64,14 @@ const (
 type BlockCounts struct {
 	Read    int64
 	Skipped int64 // not read, those of files that were skipped included
+	Whole   int64 // of these, those of files
 }
 
 // Add adds other counts.
 func (c *BlockCounts) Add(o BlockCounts) {
 	c.Read += o.Read
 	c.Skipped += o.Skipped
+	c.Whole += o.Whole
 }
 
 // Column is the zone of a column of a group. The zero Column has no row.
