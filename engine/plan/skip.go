@@ -110,17 +110,11 @@ const rangeValues = 2
 
 // groupsLeft estimates how many of the groups of a skip scan are in the entries that it reads.
 func (p *path) groupsLeft(e *estimate.Estimator, groups, entries float64) float64 {
-	constants, fixed := p.rel.constants(), true
-	for _, o := range p.key.Ordinals[:p.skip.columns] {
-		fixed = fixed && constants.Has(o)
+	most := 1.0
+	for i := range p.skip.columns {
+		most *= e.Most(&p.key, i, p.pred)
 	}
-	if fixed {
-		return 1
-	}
-	left := min(entries, groups, rangeValues*groups*p.scan.Fraction)
-	if n, ok := e.Integers(p.key.Ordinals[0], p.pred); ok && p.skip.columns == 1 {
-		left = min(left, n)
-	}
+	left := min(entries, groups, rangeValues*groups*p.scan.Fraction, most)
 	return max(1, left)
 }
 

@@ -69,10 +69,7 @@ func (p *path) mayBeZoned() bool {
 	if p.skip != nil || p.point || p.repeats {
 		return false
 	}
-	if p.index == nil {
-		return !p.scan.Bounded
-	}
-	return p.reads >= leastZoned
+	return p.index == nil && !p.scan.Bounded || p.reads >= leastZoned
 }
 
 // leastZoned is from how many entries, and rows that are fetched for them, on a scan of an index is
@@ -102,8 +99,8 @@ func (p *path) zoned(e *estimate.Estimator) float64 {
 	if z.Set(p.zonesOf(p.pred, pred), given); !z.Bind() {
 		return 1
 	}
-	if p.index == nil {
-		return e.Left(nil, nil, z.MayHold)
+	if p.index == nil && !p.scan.Bounded {
+		return e.Left(nil, []spans.Span{{}}, z.MayHold)
 	}
 	b := spans.NewBuilder()
 	defer b.Release()

@@ -92,6 +92,20 @@ func (s countsOf) Range(t *schema.Table, x *schema.Index, lo, hi []byte, points 
 
 // rows counts the rows of a range.
 func (s countsOf) rows(t *schema.Table, lo, hi []byte, points int) (float64, bool) {
+	rg, parts, ok := rowsIn(t, lo, hi, points)
+	if !ok {
+		return 0, false
+	}
+	n, err := s.about(rg, enoughEntries, parts)
+	if parts > 1 {
+		n = max(n, missedRows)
+	}
+	return n, err == nil
+}
+
+// rowsIn returns a range of rows, and in how many stripes it is looked at; ok is false if it is one
+// row, or none.
+func rowsIn(t *schema.Table, lo, hi []byte, points int) (rg store.Range, parts int, ok bool) {
 	prefix := t.AppendRowPrefix(nil)
 	from := append(prefix[:len(prefix):len(prefix)], lo...)
 	if points < len(t.PK) {
@@ -99,19 +113,17 @@ func (s countsOf) rows(t *schema.Table, lo, hi []byte, points int) (float64, boo
 		if hi != nil {
 			to = append(prefix[:len(prefix):len(prefix)], hi...)
 		}
-		n, err := s.about(store.Interval(from, to), enoughEntries, spreadParts)
-		return max(n, missedRows), err == nil
+		return store.Interval(from, to), spreadParts, true
 	}
 	if len(t.SK) == 0 {
-		return 0, false // one row, or none
+		return rg, 0, false
 	}
 	pk, start := spans.SplitFields(lo, t.PKFields())
 	span := keycodec.Span{Start: start}
 	if bytes.HasPrefix(hi, pk) {
 		span.End = hi[len(pk):]
 	}
-	n, err := s.partition(from[:len(prefix)+len(pk)], span)
-	return n, err == nil
+	return store.Partition(from[:len(prefix)+len(pk)], span), 1, true
 }
 
 func (s countsOf) partition(pk []byte, span keycodec.Span) (float64, error) {
@@ -124,14 +136,8 @@ const zonedParts = 8
 // Left implements plan.Counter.
 func (s countsOf) Left(t *schema.Table, x *schema.Index, lo, hi []byte, points int,
 	mayHold func(zone.Columns) bool) (left, all float64, ok bool) {
-	var err error
 	if x == nil {
-		rg := rowio.Rows(t)
-		if all, ok = s.Rows(t); ok {
-			rg.MayHold = mayHold
-			left, err = s.about(rg, math.Inf(1), zonedParts)
-		}
-		return left, all, ok && err == nil
+		return s.leftOfRows(t, lo, hi, points, mayHold)
 	}
 	first, step, ok := bucketsOf(x, lo, points, zonedParts)
 	for b := first; ok && b < x.Buckets(); b += step {
@@ -145,6 +151,28 @@ func (s countsOf) Left(t *schema.Table, x *schema.Index, lo, hi []byte, points i
 		left, all = left+m, all+n
 	}
 	return left, all, ok
+}
+
+// leftOfRows is Left for rows.
+func (s countsOf) leftOfRows(t *schema.Table, lo, hi []byte, points int,
+	mayHold func(zone.Columns) bool) (left, all float64, ok bool) {
+	rg, parts, ok := rowsIn(t, lo, hi, points)
+	if !ok {
+		return 0, 0, false
+	}
+	var err error
+	parts = min(parts, zonedParts)
+	if lo == nil && hi == nil {
+		all, ok = s.Rows(t)
+	} else {
+		all, err = s.about(rg, math.Inf(1), parts)
+	}
+	if !ok || err != nil {
+		return 0, 0, false
+	}
+	rg.MayHold = mayHold
+	left, err = s.about(rg, math.Inf(1), parts)
+	return left, all, err == nil
 }
 
 // bucketsOf returns the bucket of a range, or the first one of about so many that stand for all,

@@ -248,6 +248,35 @@ func TestPlansOfFirstRows(t *testing.T) {
 	}
 }
 
+// TestPlansOfParts has conditions that leave few values of an index, a frequent value in a long
+// list, and a range of rows in which zones leave nothing.
+//
+// Promise (plans): A skip scan is expected to seek the values that conditions leave; a frequent
+// value in a long list counts once; what zones leave of a range of rows is counted.
+func TestPlansOfParts(t *testing.T) {
+	w := newWorld(t, smallRows, false)
+	w.load(1, 0, smallRows)
+	w.analyze()
+	for text, want := range map[string]string{
+		"DISTINCT cust FROM orders WHERE cust = 0 OR cust = 1500":          "skip scan",
+		"DISTINCT cust FROM orders WHERE cust = 0 OR cust BETWEEN 5 AND 7": "skip scan",
+		"count(*) FROM orders WHERE created < 65000 AND id >= 10000":       "row scan orders",
+	} {
+		e := w.explain("EXPLAIN SELECT ", text, nil)
+		if !strings.Contains(e.String(), want) {
+			t.Errorf("%s: not %q\n%s", text, want, e)
+		}
+	}
+	list := make([]int, 1001)
+	for i := range list[1:] {
+		list[1+i] = 1000 + i // and the most frequent one
+	}
+	e := w.explain("EXPLAIN ANALYZE ", "SELECT note FROM orders WHERE cust IN (?)", []any{list})
+	if found := float64(e.Actual.Rows); e.Rows > 1.5*found || found > 1.5*e.Rows {
+		t.Errorf("%.0f rows are expected, there are %.0f\n%s", e.Rows, found, e)
+	}
+}
+
 // TestPlansOfLastRows seeks rows that came after the statistics: they are at the end of columns
 // that rise.
 func TestPlansOfLastRows(t *testing.T) {

@@ -4,12 +4,38 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
 )
 
 // listID is the memory of a list, and its length.
 type listID struct {
 	first *expr.Expr
 	n     int
+}
+
+// columnList is a list, by its listID or its value, that a column is compared with.
+type columnList struct {
+	table   *schema.Table
+	ordinal int
+	list    any
+}
+
+// remembered returns the share of the rows that a long list of a column leaves. It is estimated
+// once: every path asks for it.
+func (e *Estimator) remembered(ordinal int, list any, length int, share func() float64) float64 {
+	if e.live == nil || length <= maxCountedItems {
+		return share()
+	}
+	id := columnList{e.table, ordinal, list}
+	f, ok := e.live.shares[id]
+	if !ok {
+		f = share()
+		if e.live.shares == nil {
+			e.live.shares = map[columnList]float64{}
+		}
+		e.live.shares[id] = f
+	}
+	return f
 }
 
 // withList returns lists with one more, which all are true of a row: of a column with several

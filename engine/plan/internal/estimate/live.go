@@ -19,8 +19,8 @@ type Counter interface {
 	// lo on and below hi; a nil hi is no bound. All of them have the same values of so many
 	// first columns. ok is false if it is not known.
 	Range(t *schema.Table, x *schema.Index, lo, hi []byte, points int) (n float64, ok bool)
-	// Left returns, in some partitions, how many of all rows of a table, or of the entries of a
-	// Range if x is not nil, are in blocks with such zones, or in none.
+	// Left returns, in some partitions, how many of the rows, or entries, of a Range are in blocks
+	// with such zones, or in none.
 	Left(t *schema.Table, x *schema.Index, lo, hi []byte, points int,
 		mayHold func(zone.Columns) bool) (left, all float64, ok bool)
 }
@@ -34,6 +34,7 @@ type Live struct {
 	left    int
 	key     []byte
 	common  map[[2]listID]expr.In // what lists have in common
+	shares  map[columnList]float64
 }
 
 const (
@@ -145,15 +146,12 @@ func (e *Estimator) counted(x *schema.Index, lo, hi []byte, points int) (f float
 // leastFound stands for nothing: entries may come after they were counted.
 const leastFound = 0.1
 
-// Left returns the share of all rows, or of the entries of an index in some spans, that are read if
+// Left returns the share of the entries of an index, or of the rows, in some spans that are read if
 // blocks are tested for their zones: all of them if that is not known.
 func (e *Estimator) Left(x *schema.Index, in []spans.Span,
 	mayHold func(zone.Columns) bool) float64 {
 	if e.live == nil {
 		return 1
-	}
-	if x == nil {
-		in = []spans.Span{{}}
 	}
 	left, all := 0.0, 0.0
 	for _, s := range in {

@@ -1,6 +1,7 @@
 package estimate
 
 import (
+	"math"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -39,30 +40,41 @@ func (e *Estimator) Scan(key Part, terms []expr.Expr, bucketColumns int, buckets
 		s.Buckets = buckets
 	}
 	if i := bucketColumns - 1; w.fixed == i && i < len(key.Ordinals) {
-		n, ok := e.Integers(key.Ordinals[i], terms)
-		if ok && 2*n < buckets && (key.Index != nil || e.table.Sharded() ||
-			n <= spans.MaxKeys) {
+		n := e.Most(&key.Key, i, terms) / max(1, s.Ranges)
+		if 2*n < buckets && (key.Index != nil || e.table.Sharded() || n <= spans.MaxKeys) {
 			s.Buckets = max(1, n)
 		}
 	}
 	return s
 }
 
-// Integers returns how many values the ranges of an integer column leave.
-func (e *Estimator) Integers(ordinal int, terms []expr.Expr) (n float64, ok bool) {
+// Most returns how many values terms leave column i of a key at most, infinitely many if they do
+// not say.
+func (e *Estimator) Most(key *spans.Key, i int, terms []expr.Expr) float64 {
+	if _, ok := conjunct.PointOn(key, i, terms); ok {
+		return 1
+	}
+	most := math.Inf(1)
+	if in, ok := conjunct.ListOn(key, i, terms); ok {
+		most = e.Length(in.List)
+	}
 	var b bounds
 	for _, t := range terms {
-		c, ok := t.(expr.Cmp)
-		if !ok || !spans.IsConstant(c.R) {
-			continue
-		}
-		if column, ok := c.L.(expr.Column); ok && column.Ordinal == ordinal {
-			if v, known := e.known(c.R); known {
+		if or, ok := t.(expr.Or); ok {
+			sum := 0.0
+			for _, branch := range or.Terms {
+				sum += e.Most(key, i, conjunct.Split(nil, branch))
+			}
+			most = min(most, sum)
+		} else if c, ok := t.(expr.Cmp); ok && spans.IsConstant(c.R) {
+			column, ok := c.L.(expr.Column)
+			if v, known := e.known(c.R); ok && known && column.Ordinal == key.Ordinals[i] {
 				b.add(c.Op, v, true)
 			}
 		}
 	}
-	return e.count(ordinal, b)
+	n, _ := e.count(key.Ordinals[i], b)
+	return min(most, n)
 }
 
 // scanWalk goes through the columns of a key.

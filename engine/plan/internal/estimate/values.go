@@ -98,31 +98,36 @@ func (e *Estimator) Risk(x *schema.Index, rows float64) float64 {
 	return math.Pow(1+k.Heavy[0].Fraction*k.Entries/rows, 0.25)
 }
 
-// maxTried bounds the values of a list that are looked at: of a longer one some stand for all.
-const maxTried = 256
-
 // list estimates column IN (constants).
 func (e *Estimator) list(in expr.In) float64 {
 	f := 0.0
 	c, ok := in.X.(expr.Column)
-	step := 1 + len(in.List)/maxTried
-	all := e.items(c.Ordinal, len(in.List))
-	for i := 0; i < len(in.List); i += step {
-		n := float64(min(step, len(in.List)-i))
-		if !ok {
-			f += n * DefaultDistinct
-		} else if list, many := e.listOf(in.List[i]); many {
-			f += n * e.values(c.Ordinal, in.List[i], list)
-		} else {
-			v, _ := e.known(in.List[i])
-			all.add(v, n)
-		}
+	if !ok {
+		f = DefaultDistinct * float64(len(in.List))
+	} else if len(in.List) > 0 {
+		id := listID{&in.List[0], len(in.List)}
+		f = e.remembered(c.Ordinal, id, id.n, func() float64 {
+			return e.listed(c.Ordinal, in.List)
+		})
 	}
-	f += all.total()
 	if f = min(1, f); in.Not {
 		return 1 - f
 	}
 	return f
+}
+
+// listed estimates the values of a list, some of which may be lists.
+func (e *Estimator) listed(ordinal int, list []expr.Expr) (f float64) {
+	all := e.items(ordinal, len(list))
+	for _, item := range list {
+		if values, many := e.listOf(item); many {
+			f += e.values(ordinal, item, values)
+		} else {
+			v, _ := e.known(item)
+			all.add(v)
+		}
+	}
+	return f + all.total()
 }
 
 // listWith estimates column IN (constants) among the rows that have values in other columns.
@@ -188,58 +193,66 @@ func (e *Estimator) listAfter(x *schema.Index, i int, equals equalities, in expr
 // there to be believed as much as what the list finds among all.
 const fewFound = 4
 
-// items adds up the values of a list. Of a long one some are counted, and all others but the
+// items adds up the values of a list. Of a long one some are looked at, and all others but the
 // frequent ones are taken to be like those on average.
 type items struct {
 	e            *Estimator
 	ordinal      int
-	i, step      int     // one of step values is counted
-	f            float64 // of what is known
+	i, step      int                // one of step values is looked at
+	index        *schema.Index      // that the frequent ones are of
+	frequent     map[string]float64 // their shares
+	f            float64            // of what is known
 	sum, counted float64
-	others       float64 // how many are like those that were counted
+	others       float64 // how many are like those that were looked at
 }
 
+// maxTried bounds the values of a list that are looked at if none is counted.
+const maxTried = 256
+
 func (e *Estimator) items(ordinal, length int) *items {
-	s := &items{e: e, ordinal: ordinal, step: 1}
+	s := &items{e: e, ordinal: ordinal}
+	most := maxTried
 	if e.live != nil {
-		s.step += (length - 1) / maxCountedItems
+		most = maxCountedItems
+	}
+	if s.step = 1 + (length-1)/most; s.step == 1 {
+		return s
+	}
+	for x := range e.KeysWith(ordinal) {
+		if k := e.stats.Key(x); k != nil {
+			s.index, s.frequent = x, make(map[string]float64, len(k.Heavy))
+			for _, h := range k.Heavy {
+				s.frequent[string(h.Key)] = h.Fraction
+			}
+			break
+		}
 	}
 	return s
 }
 
-// add adds a value that stands for n.
-func (s *items) add(v expr.Value, n float64) {
+// add adds a value.
+func (s *items) add(v expr.Value) {
 	if s.step > 1 {
-		if f, ok := s.e.frequent(s.ordinal, v); ok {
-			s.f += n * f
-			return
+		if len(s.frequent) > 0 {
+			var room [shortBytes]byte
+			if key, ok := s.e.encode(room[:0], s.index, 0, v); ok {
+				if f, ok := s.frequent[string(key)]; ok {
+					s.f += f
+					return
+				}
+			}
 		}
 		if s.i++; s.i%s.step != s.step/2 { // the middle one: neighbours are often alike
-			s.others += n
+			s.others++
 			return
 		}
 	}
 	f := s.e.equalTo(s.ordinal, v)
-	s.f, s.sum, s.counted = s.f+n*f, s.sum+f, s.counted+1
+	s.f, s.sum, s.counted = s.f+f, s.sum+f, s.counted+1
 }
 
 // total returns the share of all.
 func (s *items) total() float64 { return s.f + s.others*s.sum/max(1, s.counted) }
-
-// frequent returns the share of a value of a column if it is among the frequent ones.
-func (e *Estimator) frequent(ordinal int, value expr.Value) (f float64, ok bool) {
-	for x := range e.KeysWith(ordinal) {
-		if k := e.stats.Key(x); k != nil {
-			var room [shortBytes]byte
-			v, ok := e.encode(room[:0], x, 0, value)
-			if !ok {
-				return 0, false
-			}
-			return stats.Share(k.Heavy, v)
-		}
-	}
-	return 0, false
-}
 
 // values estimates an item that is a list itself, NULL if that is not known.
 func (e *Estimator) values(ordinal int, item expr.Expr, list expr.Value) float64 {
@@ -249,14 +262,13 @@ func (e *Estimator) values(ordinal int, item expr.Expr, list expr.Value) float64
 	case list.Kind() != expr.KindList:
 		return e.equalTo(ordinal, list)
 	}
-	all, i, step := e.items(ordinal, list.Len()), 0, 1+list.Len()/maxTried
-	for v := range list.Elements() {
-		if i%step == 0 {
-			all.add(v, float64(min(step, list.Len()-i)))
+	return e.remembered(ordinal, list, list.Len(), func() float64 {
+		all := e.items(ordinal, list.Len())
+		for v := range list.Elements() {
+			all.add(v)
 		}
-		i++
-	}
-	return all.total()
+		return all.total()
+	})
 }
 
 // lengthOf is the length of a list that is not known.
