@@ -17,16 +17,30 @@ import (
 // Promise (reads and writes): A queue, read from its first item on or from its last, shows each
 // item, however many were taken out before it.
 func TestQueue(t *testing.T) {
+	for _, parts := range []int{1, 5} {
+		t.Run(fmt.Sprint(parts), func(t *testing.T) { checkQueue(t, parts) })
+	}
+}
+
+// checkQueue is TestQueue of a queue in so many partitions, which are merged.
+func checkQueue(t *testing.T, parts int) {
 	db := openMemory(t, engine.Options{Durability: engine.Process, MemtableBytes: 1 << 20})
 	const producers = 2
 	items := testutil.Effort(1500, 20000)
 	taken := make([]atomic.Int32, producers*items+1)
 	left := atomic.Int64{}
 	left.Store(int64(len(taken) - 1))
+	key := func(n int) engine.Key {
+		return pksk(fmt.Sprint("q", n%parts), fmt.Sprintf("%08d", n))
+	}
+	var pks [][]byte
+	for p := range parts {
+		pks = append(pks, fmt.Append(nil, "q", p))
+	}
 	add := func(p, from, to int) {
 		for i := from; i < to; i++ {
 			n := 1 + i*producers + p
-			ok(t, db.Put(pksk("q", fmt.Sprintf("%08d", n)), fmt.Append(nil, n)))
+			ok(t, db.Put(key(n), fmt.Append(nil, n)))
 		}
 	}
 	var g sync.WaitGroup
@@ -36,7 +50,7 @@ func TestQueue(t *testing.T) {
 	}
 	for c := range 3 {
 		g.Go(func() {
-			q := engine.Query{PK: []byte("q"), Limit: 1, Reverse: c == 2}
+			q := engine.Gather{PKs: pks, Limit: 1, Reverse: c == 2}
 			var back []int // taken out, and not counted
 			for i := 0; left.Load() > 0 && i < 100*items; i++ {
 				n, again := takeOne(t, db, q)
@@ -49,7 +63,7 @@ func TestQueue(t *testing.T) {
 				}
 				if len(back) > 50 || n < 0 {
 					for _, n := range back {
-						ok(t, db.Put(pksk("q", fmt.Sprintf("%08d", n)), fmt.Append(nil, -n)))
+						ok(t, db.Put(key(n), fmt.Append(nil, -n)))
 					}
 					back = back[:0]
 				}
@@ -72,11 +86,15 @@ func TestQueue(t *testing.T) {
 }
 
 // takeOne takes an item out of a queue; negative for none now. Again says that it was put back.
-func takeOne(t *testing.T, db *engine.DB, q engine.Query) (n int, again bool) {
+func takeOne(t *testing.T, db *engine.DB, q engine.Gather) (n int, again bool) {
 	t.Helper()
 	err := db.Update(ctx, func(tx *engine.Tx) error {
 		n = -1
-		for it, err := range tx.Query(ctx, q) {
+		rows := tx.Gather(ctx, q)
+		if len(q.PKs) == 1 {
+			rows = tx.Query(ctx, engine.Query{PK: q.PKs[0], Limit: q.Limit, Reverse: q.Reverse})
+		}
+		for it, err := range rows {
 			if err != nil {
 				return err
 			}
@@ -94,4 +112,57 @@ func takeOne(t *testing.T, db *engine.DB, q engine.Query) (n int, again bool) {
 	}
 	ok(t, err)
 	return n, again
+}
+
+// What a condition on zones leaves out stays in a queue.
+func TestQueueBesideZones(t *testing.T) {
+	db := openMemory(t, engine.Options{BlockBytes: 1 << 10})
+	db.Describe(func(items *engine.ZoneItems, b *engine.ZoneBuilder) {
+		for i := range items.Len() {
+			b.Rows(0, 1)
+			b.Values(1, 1, items.Value(i), items.Value(i))
+		}
+	})
+	const rows, deleted = 1000, 400
+	key := func(p, i int) engine.Key { return pksk(fmt.Sprint("q", p), fmt.Sprintf("%08d", i)) }
+	for p := range 2 {
+		for i := range rows {
+			ok(t, db.Put(key(p, i), []byte("value")))
+		}
+	}
+	ok(t, db.Flush(ctx))
+	for p := range 2 {
+		for i := range deleted {
+			ok(t, db.Delete(key(p, i)))
+		}
+	}
+	pks := [][]byte{[]byte("q0"), []byte("q1")}
+	g := engine.Gather{
+		PKs: pks, Limit: 1, Filter: func(engine.Item) bool { return false },
+		MayHold: func(z engine.Zone) bool {
+			_, known := z.Column(1, 0)
+			return !known
+		},
+	}
+	for range 3 {
+		n, err := db.CountGather(ctx, g)
+		if ok(t, err); n > 0 {
+			t.Fatalf("%d rows", n)
+		}
+		for range db.Gather(ctx, g) {
+			t.Fatal("a row is shown")
+		}
+		first := 0
+		for it, err := range db.Gather(ctx, engine.Gather{PKs: pks, Limit: 2}) {
+			ok(t, err)
+			if want := key(first, deleted); string(it.Key.PK) != string(want.PK) ||
+				string(it.Key.SK) != string(want.SK) {
+				t.Fatalf("got %s %s", it.Key.PK, it.Key.SK)
+			}
+			first++
+		}
+		if first != 2 {
+			t.Fatalf("%d first rows", first)
+		}
+	}
 }

@@ -186,6 +186,13 @@ func (c *Cursor) Passed() int {
 	return c.merge.Passed()
 }
 
+// PassedOf adds to n[i] how many of them are in part i of the bounds.
+func (c *Cursor) PassedOf(n []int32) {
+	if c.started {
+		c.merge.PassedOf(n)
+	}
+}
+
 // Part returns the part of the bounds that the last rows lie in.
 func (c *Cursor) Part() int32 {
 	part, _ := c.merge.From()

@@ -40,20 +40,23 @@ var imageBugs = []bug{
 	{
 		"an image is of what a reader sees: a commit that has its number is not waited for",
 		[]edit{{
-			"engine/internal/read/watches.go", "w.since = s.log.LastSeq()", "w.since = seq",
+			"engine/internal/read/watches.go", "k.since = s.log.LastSeq()", "k.since = seq",
 		}},
 		"./engine/internal/read", "TestImagesWaitForCommits",
 	},
 	{
 		"an image is of what a reader sees: a range that is deleted does not end it",
 		[]edit{{
-			"engine/internal/commit/pipeline.go", "		watched.TouchSpan(r.Span, seq)\n", "",
+			"engine/internal/commit/pipeline.go", "p.env.Reads.TouchSpan(r.Span, seq)\n", "",
 		}},
 		"./engine", "TestImagesEndWithEachWrite",
 	},
 	{
 		"a void has no items: puts do not touch it",
-		[]edit{{"engine/internal/read/watches.go", "!(w.void && deletes)", "!w.void"}},
+		[]edit{{
+			"engine/internal/read/watches.go",
+			"s.voids.of[id].load(); list != nil", "s.voids.of[id].load(); false",
+		}},
 		"./engine/internal/read", "TestVoids",
 	},
 	{
@@ -68,5 +71,13 @@ var imageBugs = []bug{
 		"a void has no items: what is put between the moment of a reader and the watch is in it",
 		[]edit{{"engine/internal/read/voids.go", "if w.since != seq {", "if false {"}},
 		"./engine/internal/read", "TestVoidsBeginWithTheirReader",
+	},
+	{
+		"a void has no items: those of merged partitions reach beyond the first item of all",
+		[]edit{{
+			"engine/internal/read/voids.go", "		if key != nil {\n			g.walked",
+			"		if false {\n			g.walked",
+		}},
+		"./engine/internal/read", "TestVoids",
 	},
 }

@@ -55,8 +55,9 @@ type Input struct {
 	// compared.
 	Part, Skip int32
 
-	at   int32 // the next of rows
-	rows []base.Entry
+	at     int32 // the next of rows
+	passed int32 // rows that were not shown
+	rows   []base.Entry
 }
 
 // ended reports that nothing is left.
@@ -91,7 +92,6 @@ type Merge struct {
 	ties    int      // comparisons of whole keys since common was called
 	started bool
 	over    bool   // nothing is left, or an input has failed
-	passed  int    // rows that were not shown
 	batches bool   // one input without range tombstones: rows are shown as they are read
 	again   bool   // the input that has shown rows is the winner again
 	hide    bool   // hidden is set
@@ -110,7 +110,6 @@ func (m *Merge) Init(o Options) {
 	m.o, m.flip, m.ties, m.err = o, 0, 0, nil
 	m.prefix = m.prefix[:0]
 	m.started, m.over, m.again, m.hide, m.leaving = false, false, false, false, false
-	m.passed = 0
 	if o.Reverse {
 		m.flip = math.MaxUint64
 	}
@@ -121,6 +120,7 @@ func (m *Merge) Init(o Options) {
 func (m *Merge) Add() *Input {
 	n := len(m.inputs)
 	m.inputs = slices.Grow(m.inputs, 1)[:n+1]
+	m.inputs[n].passed = 0
 	return &m.inputs[n]
 }
 
@@ -143,8 +143,20 @@ func (m *Merge) Release() {
 // Err returns the first error of an input, nil at an ordinary end.
 func (m *Merge) Err() error { return m.err }
 
-// Passed returns how many rows were not shown, with fences.
-func (m *Merge) Passed() int { return m.passed }
+// Passed returns how many rows were not shown.
+func (m *Merge) Passed() (n int) {
+	for i := range m.inputs {
+		n += int(m.inputs[i].passed)
+	}
+	return n
+}
+
+// PassedOf adds to n[i] how many rows of part i were not shown.
+func (m *Merge) PassedOf(n []int32) {
+	for i := range m.inputs {
+		n[m.inputs[i].Part] += m.inputs[i].passed
+	}
+}
 
 // From returns part and age of the input that the last rows come from.
 func (m *Merge) From() (part, age int32) {
@@ -179,7 +191,9 @@ func (m *Merge) Rows() []base.Entry {
 		case e.Kind != base.KindDelete:
 			return m.take(in)
 		}
-		m.passed++
+		if e.Kind != KindFence {
+			in.passed++
+		}
 		m.replay()
 	}
 	return nil

@@ -224,7 +224,6 @@ func (p *Pipeline) unlogged(err error) error {
 // grown; scanned are the ranges of its DeleteScans. Requires: the stripes are locked.
 func (p *Pipeline) insert(b *Batch, scanned []read.StripeSpan, seq base.SeqNum) (grown int64) {
 	horizon := p.env.Reads.Horizon()
-	watched := p.env.Reads.Watched()
 	for i := range b.ops {
 		base.Yield()
 		op := &b.ops[i]
@@ -232,7 +231,7 @@ func (p *Pipeline) insert(b *Batch, scanned []read.StripeSpan, seq base.SeqNum) 
 		switch op.kind {
 		case KindDeleteScan: // below
 		case base.KindDeleteRange:
-			watched.TouchSpan(base.Span{Lo: b.key(op), Hi: b.rangeEnd(op)}, seq)
+			p.env.Reads.TouchSpan(base.Span{Lo: b.key(op), Hi: b.rangeEnd(op)}, seq)
 			grown += s.DeleteRange(base.RangeTombstone{
 				Start: bytes.Clone(b.key(op)), End: bytes.Clone(b.rangeEnd(op)), Seq: seq,
 			})
@@ -241,7 +240,7 @@ func (p *Pipeline) insert(b *Batch, scanned []read.StripeSpan, seq base.SeqNum) 
 				Key: b.key(op), Seq: seq, Kind: op.kind, Value: b.valueOf(op),
 				Expiry: op.expiry,
 			}
-			watched.TouchKey(e.Key, op.kind == base.KindDelete, seq)
+			p.env.Reads.TouchKey(op.stripe, e.Key, op.kind == base.KindDelete, seq)
 			if op.kind != base.KindDelete {
 				p.env.Reads.Note(op.stripe, e.Key)
 			}
@@ -249,7 +248,7 @@ func (p *Pipeline) insert(b *Batch, scanned []read.StripeSpan, seq base.SeqNum) 
 		}
 	}
 	for _, r := range scanned {
-		watched.TouchSpan(r.Span, seq)
+		p.env.Reads.TouchSpan(r.Span, seq)
 		grown += p.env.Stripes[r.Stripe].DeleteRange(base.RangeTombstone{
 			Start: r.Lo, End: r.Hi, Seq: seq,
 		})

@@ -25,9 +25,9 @@ type spanFact struct {
 	stripes [base.NumStripes]stripe.Known
 	count   atomic.Pointer[spanCount]
 
-	watch atomic.Pointer[watch] // the last one
-	rest  atomic.Int32          // scans that pass before the next
-	pause atomic.Int32          // how many they were
+	watch atomic.Pointer[imageWatch] // the last one
+	rest  atomic.Int32               // scans that pass before the next
+	pause atomic.Int32               // how many they were
 }
 
 // spanCount is how many items a span has at a seq.

@@ -282,7 +282,7 @@ func (g *gathering) walk(it *Iteration) bool {
 			return false
 		}
 		it.part = p
-		if s = it.seek(s, g.reverse); s.Empty() {
+		if s = it.seek(p, s, g.reverse); s.Empty() {
 			continue
 		}
 		it.open(p.stripe, s, g.reverse, firstRows(max(0, it.left)))
@@ -291,8 +291,29 @@ func (g *gathering) walk(it *Iteration) bool {
 	return false
 }
 
+// leave leaves out the voids at the beginning of partitions, and those of which nothing is left.
+func (g *gathering) leave(it *Iteration) {
+	parts, on := g.parts[:0], false
+	for i := range g.parts {
+		p := &g.parts[i]
+		if len(p.spans) <= 1 {
+			p.bounds = it.seek(p, p.bounds, g.reverse)
+			on = on || it.seeking.on
+		}
+		if !p.bounds.Empty() {
+			parts = append(parts, *p)
+		}
+	}
+	it.seeking = seeking{on: on && len(parts) <= maxVoidParts}
+	clear(g.parts[len(parts):])
+	g.parts = parts
+}
+
 // merge opens all partitions, to be read as one sequence.
 func (g *gathering) merge(it *Iteration) error {
+	if g.leave(it); len(g.parts) == 0 {
+		return nil
+	}
 	g.choose()
 	it.readMerged()
 	g.bounds = slices.Grow(g.bounds[:0], len(g.parts))[:len(g.parts)]
@@ -353,6 +374,9 @@ func (p *part) Len() int { return max(1, len(p.spans)) }
 func (p *part) Span(i int, buf []byte) (lo, hi, keys []byte) {
 	if p.of.reverse {
 		i = p.Len() - 1 - i
+	}
+	if len(p.spans) <= 1 {
+		return p.bounds.Lo, p.bounds.Hi, buf
 	}
 	s, keys := p.of.span(p, i, buf)
 	return s.Lo, s.Hi, keys

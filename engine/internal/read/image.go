@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/internal/base"
@@ -21,6 +22,19 @@ type image struct {
 
 	sorting sync.Once
 	sorted  []int32 // the items in the order of their keys
+}
+
+// imageWatch watches the span of an image.
+type imageWatch struct {
+	watch
+	image  atomic.Pointer[image] // nil: none, yet
+	making atomic.Bool           // a reader has begun to make it
+	uses   atomic.Int64          // of it
+}
+
+func (w *imageWatch) end() {
+	w.watch.end()
+	w.image.Store(nil)
 }
 
 const (
@@ -262,7 +276,8 @@ func (it *Iteration) spanImage() *image {
 // imageAround returns an image of a span around s, for a reader at a seq, if it was read so often
 // that it is worth sorting; else nil.
 func (s *State) imageAround(of base.Span, seq base.SeqNum) *image {
-	for _, w := range s.Watched() {
+	for _, e := range s.images.load() {
+		w := e.of
 		if m := w.image.Load(); m != nil && w.holds(seq) && w.around(of) {
 			w.usedMs.Store(s.env.NowMs())
 			if w.uses.Add(1) > imageUses {
@@ -284,7 +299,7 @@ func (it *Iteration) mayRemember() bool {
 
 // makeImage makes the image of a watched span, for this reader and the next ones; nil if it is too
 // large, something of it expires or is kept apart, or it cannot be read.
-func (it *Iteration) makeImage(w *watch) *image {
+func (it *Iteration) makeImage(w *imageWatch) *image {
 	c := NewIteration()
 	defer c.Close()
 	if c.Start(it.ctx, it.reader, 0) != nil || c.node.gen != it.node.gen {
@@ -312,6 +327,30 @@ func (it *Iteration) makeImage(w *watch) *image {
 	return m
 }
 
+// keep makes an image that of a watch, if that is still watched. Those of spans that were not
+// scanned for longer give way. Requires: it is not larger than ImageBytes.
+func (s *State) keep(w *imageWatch, m *image) {
+	l := &s.images
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for s.imageBytes()+m.bytes() > s.env.ImageBytes {
+		l.endIdlestLocked()
+	}
+	if l.indexOf(w) >= 0 {
+		w.image.Store(m)
+	}
+}
+
+// imageBytes returns the memory of all images.
+func (s *State) imageBytes() (n int) {
+	for _, e := range s.images.load() {
+		if m := e.of.image.Load(); m != nil {
+			n += m.bytes()
+		}
+	}
+	return n
+}
+
 const (
 	// imageUses is how often an image is read at least so that it was worth its making.
 	imageUses = 4
@@ -321,7 +360,7 @@ const (
 
 // rewatch watches the span again, which has changed since it was last watched. If its image was of
 // little use, some scans pass before: a writer may be at work.
-func (f *spanFact) rewatch(it *Iteration, old *watch) {
+func (f *spanFact) rewatch(it *Iteration, old *imageWatch) {
 	if f.rest.Add(-1) >= 0 {
 		return
 	}
@@ -331,11 +370,12 @@ func (f *spanFact) rewatch(it *Iteration, old *watch) {
 	}
 	f.pause.Store(pause)
 	f.rest.Store(pause)
+	images, w := &it.state.images, new(imageWatch)
 	if old != nil {
-		it.state.unwatch(old)
+		images.unwatch(old)
 	}
-	w := it.state.watch(it.span, it.node.seq, false)
+	images.watch(it.state, w, it.span, it.node.seq)
 	if !f.watch.CompareAndSwap(old, w) {
-		it.state.unwatch(w)
+		images.unwatch(w)
 	}
 }

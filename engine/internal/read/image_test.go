@@ -128,7 +128,7 @@ func checkOrder(t *testing.T, r Reader, s base.Span, reverse bool, limit int, wa
 func (w *world) deleteRange(s base.Span, ids ...uint8) {
 	seq, err := w.log.Append([]byte("some record"))
 	w.ok(err)
-	w.Watched().TouchSpan(s, seq)
+	w.TouchSpan(s, seq)
 	for _, id := range ids {
 		w.stripes[id].DeleteRange(base.RangeTombstone{Start: s.Lo, End: s.Hi, Seq: seq})
 	}
@@ -234,10 +234,9 @@ func TestImagesWaitForCommits(t *testing.T) {
 	seq, err := w.log.Append([]byte("some record"))
 	w.ok(err)
 	e.Seq = seq
-	list := w.Watched()
-	walked(t, old, imageSpan, true) // begins to watch
-	list.TouchKey(e.Key, false, seq)
-	walked(t, old, imageSpan, true) // may not make the image
+	w.TouchKey(keycodec.Stripe([]byte("b2")), e.Key, false, seq) // nothing is watched
+	walked(t, old, imageSpan, true)                              // begins to watch
+	walked(t, old, imageSpan, true)                              // may not make the image
 	w.stripes[keycodec.Stripe([]byte("b2"))].Put(&e, w.Hash(e.Key), 0)
 	w.Publish(seq)
 	for range 4 {
@@ -396,8 +395,8 @@ func TestImagesAreBounded(t *testing.T) {
 	}
 	w.Publish(w.write(base.Entry{Key: ordered("d1"), Kind: base.KindPutTTL, Expiry: 1 << 40}))
 	images := func() (n, sum int) {
-		for _, m := range w.Watched() {
-			if m := m.image.Load(); m != nil {
+		for _, e := range w.State.images.load() {
+			if m := e.of.image.Load(); m != nil {
 				n, sum = n+1, sum+m.bytes()
 			}
 		}
@@ -409,9 +408,8 @@ func TestImagesAreBounded(t *testing.T) {
 			w.now.Add(1)
 			walked(t, w.Reader(nil, nil), s, true)
 			n, sum := images()
-			if sum > w.State.env.ImageBytes || sum != w.watches.bytes || n > maxWatched ||
-				len(w.Watched()) > maxWatched {
-				t.Fatalf("%d images have %d bytes, %d are counted", n, sum, w.watches.bytes)
+			if len(w.State.images.load()) > maxWatched || sum > w.State.env.ImageBytes {
+				t.Fatalf("%d images have %d bytes", n, sum)
 			}
 		}
 		got := w.snaps.gen.facts.of(s).watch.Load().image.Load() != nil
@@ -434,8 +432,8 @@ func TestImagesAreBounded(t *testing.T) {
 	}
 	w.now.Add(slotIdleMs + 1)
 	w.Retention()
-	if n, sum := images(); n > 0 || sum > 0 || w.watches.bytes > 0 || len(w.Watched()) > 0 {
-		t.Errorf("%d images, %d bytes, %d spans are left", n, sum, len(w.Watched()))
+	if w.State.images.load() != nil {
+		t.Error("spans that are not scanned are watched")
 	}
 	scan(last, true)
 }

@@ -200,12 +200,12 @@ func (it *Iteration) Read(s base.Span, reverse bool) {
 	switch {
 	case s.Empty():
 	case it.part != nil:
-		if s = it.seek(s, reverse); !s.Empty() {
+		if s = it.seek(it.part, s, reverse); !s.Empty() {
 			it.open(it.part.stripe, s, reverse, firstRows(it.limit))
 		}
 	case it.arranged(s, reverse):
 	default:
-		if s = it.seek(s, reverse); s.Empty() {
+		if s = it.seek(nil, s, reverse); s.Empty() {
 			return
 		}
 		it.readMerged()

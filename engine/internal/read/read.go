@@ -65,7 +65,8 @@ type State struct {
 	counters counters
 	visible  visible
 	making   slotMaking
-	watches  watches
+	images   watches[*imageWatch]
+	voids    voids
 }
 
 // New returns the state of a database whose stripes need not be initialised yet.

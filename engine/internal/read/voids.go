@@ -3,6 +3,7 @@ package read
 import (
 	"bytes"
 	"math"
+	"sync/atomic"
 
 	"github.com/kstonedb/kstone/internal/base"
 )
@@ -23,47 +24,83 @@ import (
 // between, and the next reader decides that looks at all of it: if it finds no item, the span has
 // none from the seq of that reader on. Why not from since on: an item may have been there and been
 // deleted. Readings at such a seq begin after the void, and may watch a longer one, which takes its
-// place.
+// place. Merged partitions have a void each: when the first item of all is found, their rows before
+// its sort key have been passed over.
 //
 // Invariant: at each seq of [from, touched) no item of the span is visible, also not one that has
 // expired, since not all readers have the same time.
 
 const (
 	// minVoid is how many rows are passed over until it is worth a void: they take about as long
-	// as a query of one item.
+	// as a query of one item. Partitions that are gathered for a few items share it.
 	minVoid = 128
 	// minVoidChecked is minVoid where invariants are checked.
 	minVoidChecked = 2
+	// maxVoidBytes bounds the bounds of a void: each stripe may have maxWatched.
+	maxVoidBytes = 1 << 10
+	// maxVoidParts is how many partitions are merged at most for each to have a void. Why not
+	// more: the lists would not have room for them.
+	maxVoidParts = 1024
 	// undecided is the from of a void that has its since.
 	undecided = math.MaxUint64
 )
 
+// void watches a span without items.
+type void struct {
+	watch
+	from atomic.Uint64 // nothing is in it from this seq on; 0 as long as it has no since
+}
+
+// voids are those of the whole database, and those of what a stripe has.
+type voids struct {
+	all watches[*void]
+	of  [base.NumStripes]watches[*void]
+}
+
+// in returns those that a reading of a part watches; all if it is nil.
+func (v *voids) in(p *part) *watches[*void] {
+	if p == nil {
+		return &v.all
+	}
+	return &v.of[p.stripe]
+}
+
 // seeking is how an iteration looks for its first item.
 type seeking struct {
 	on     bool
-	span   base.Span // where it is
+	span   base.Span // where it is, but for merged partitions
 	passed int       // rows that were not shown
 }
 
-// seek begins to look for the first item of s, and returns s without a void at its beginning.
-func (it *Iteration) seek(s base.Span, reverse bool) base.Span {
-	tx := it.reader.tx
+// seek begins to look for the first item of s, in the part if it is not nil, and returns s without
+// voids at its beginning.
+func (it *Iteration) seek(p *part, s base.Span, reverse bool) base.Span {
+	tx, v := it.reader.tx, &it.state.voids
 	if it.state.log == nil || tx != nil && tx.writes > 0 {
 		return s
 	}
-	for _, w := range it.state.Watched() {
-		if !w.void || !w.empty(it.node.seq) {
+	if s = it.leave(&v.all, s, reverse); p != nil {
+		s = it.leave(v.in(p), s, reverse)
+	}
+	whole := p != nil || len(it.stripes) == base.NumStripes
+	it.seeking = seeking{
+		on:   whole && it.mayHold == nil && it.from == 0 && !s.Empty(),
+		span: s,
+	}
+	return s
+}
+
+// leave returns s without those of the voids that are at its beginning.
+func (it *Iteration) leave(voids *watches[*void], s base.Span, reverse bool) base.Span {
+	for _, e := range voids.load() {
+		w := e.of
+		if !w.empty(it.node.seq) {
 			continue
 		}
 		if rest, ok := w.leave(s, reverse); ok {
 			s = rest
 			w.usedMs.Store(it.state.env.NowMs())
 		}
-	}
-	whole := it.part != nil || len(it.stripes) == base.NumStripes
-	it.seeking = seeking{
-		on:   whole && it.mayHold == nil && it.from == 0 && !s.Empty(),
-		span: s,
 	}
 	return s
 }
@@ -77,28 +114,60 @@ func (it *Iteration) found(key []byte) {
 	if base.Invariants {
 		least = minVoidChecked
 	}
-	if k.passed < least || it.timed {
-		return
+	if it.gathering != nil && it.limit > 0 {
+		least = max(1, least/len(it.gathering.parts))
 	}
-	s := k.span
+	switch {
+	case k.passed < least || it.timed:
+	case it.parts != nil:
+		it.gathering.noteVoids(it, key, int32(least))
+	default:
+		voids := it.state.voids.in(it.part)
+		it.state.noteVoid(voids, before(k.span, key, it.bounds.Reverse), it.node.seq)
+	}
+}
+
+// before returns what comes before a key of s in the direction of reading; all of s if it is nil.
+func before(s base.Span, key []byte, reverse bool) base.Span {
 	switch {
 	case key == nil:
-	case it.bounds.Reverse:
-		s.Lo = append(bytes.Clone(key), 0)
-	default:
+	case reverse:
+		if bytes.Compare(key, s.Lo) >= 0 {
+			s.Lo = append(bytes.Clone(key), 0)
+		}
+	case s.Hi == nil || bytes.Compare(key, s.Hi) < 0:
 		s.Hi = key
 	}
-	it.state.noteVoid(s, it.node.seq)
+	return s
+}
+
+// noteVoids takes note of what was passed over in each of the merged partitions, least rows and
+// more, before the first item, which has this key; nil if nothing was found.
+func (g *gathering) noteVoids(it *Iteration, key []byte, least int32) {
+	passed := make([]int32, len(g.parts))
+	it.source.PassedOf(passed)
+	if key != nil {
+		key = key[min(g.parts[it.source.Part()].skip, len(key)):]
+	}
+	for i := range g.parts {
+		p := &g.parts[i]
+		if passed[i] < least || len(p.spans) > 1 {
+			continue
+		}
+		s := p.bounds
+		if key != nil {
+			g.walked = append(append(g.walked[:0], p.prefix...), key...)
+			s = before(s, g.walked, g.reverse)
+		}
+		it.state.noteVoid(it.state.voids.in(p), s, it.node.seq)
+	}
 }
 
 // noteVoid takes note that a reader at a seq has found no item in a span.
-func (s *State) noteVoid(span base.Span, seq base.SeqNum) {
-	var old *watch
-	for _, w := range s.Watched() {
-		if !w.void {
-			continue
-		}
-		switch {
+func (s *State) noteVoid(voids *watches[*void], span base.Span, seq base.SeqNum) {
+	var old *void
+	for _, e := range voids.load() {
+		switch w := e.of; {
 		case !w.empty(seq):
 		case w.span.Hi != nil && bytes.Equal(w.span.Hi, span.Lo): // how seek came here
 			old, span.Lo = w, w.span.Lo
@@ -106,35 +175,40 @@ func (s *State) noteVoid(span base.Span, seq base.SeqNum) {
 			old, span.Hi = w, w.span.Hi
 		}
 	}
+	if span.Empty() || len(span.Lo)+len(span.Hi) > maxVoidBytes {
+		return
+	}
 	whole := &watch{span: span}
-	for _, w := range s.Watched() {
+	for _, e := range voids.load() {
+		w := e.of
 		from := w.from.Load()
 		switch {
-		case !w.void || w == old || !whole.around(w.span):
+		case w == old || !whole.around(w.span):
 		case from == 0 || from == undecided && seq < w.since:
 			return // the next reader decides
 		case w.over(seq):
-			s.unwatch(w)
+			voids.unwatch(w)
 		case from == undecided:
 			if w.from.CompareAndSwap(undecided, uint64(seq)) && old != nil {
-				s.unwatch(old)
+				voids.unwatch(old)
 			}
 			return
 		}
 	}
-	w := s.watch(span, seq, true)
+	w := new(void)
+	voids.watch(s, w, span, seq)
 	if w.since != seq {
 		w.from.Store(undecided)
 		return
 	}
 	w.from.Store(uint64(seq))
 	if old != nil {
-		s.unwatch(old)
+		voids.unwatch(old)
 	}
 }
 
 // empty reports whether nothing of the void is visible at a seq.
-func (w *watch) empty(seq base.SeqNum) bool {
+func (w *void) empty(seq base.SeqNum) bool {
 	from := w.from.Load()
 	return from > 0 && uint64(seq) >= from && !w.over(seq)
 }
@@ -144,7 +218,7 @@ var nothing = base.Span{Hi: []byte{}}
 
 // leave returns s without the void if it begins in it or, reversed, ends in it, and reports whether
 // that is so.
-func (w *watch) leave(s base.Span, reverse bool) (rest base.Span, ok bool) {
+func (w *void) leave(s base.Span, reverse bool) (rest base.Span, ok bool) {
 	v := w.span
 	begins := bytes.Compare(v.Lo, s.Lo) <= 0
 	ends := v.Hi == nil || s.Hi != nil && bytes.Compare(s.Hi, v.Hi) <= 0

@@ -19,10 +19,10 @@ import (
 //
 // Why it fails: the next commit ends it, of whatever table.
 //
-// The way taken: a span is watched. First it is put into the list of watched spans, then since is
-// loaded, the seq of the last commit. A commit gets its seq, then loads the list, and lowers
+// The way taken: a span is watched. First it is put into a list of watched spans, then since is
+// loaded, the seq of the last commit. A commit gets its seq, then loads the lists, and lowers
 // touched of the spans that it changes to its seq, all before it is published. A commit that misses
-// the span has loaded the list before, so its seq is not above since. A reader is registered when
+// the span has loaded its list before, so its seq is not above since. A reader is registered when
 // the commits up to its seq are published, so it finds what they have touched.
 //
 // Invariant: what is visible of the span, but for what expires, is the same at each seq of
@@ -32,39 +32,31 @@ import (
 // A span that is not watched any more is touched at 0 first, and then leaves the list. If it left
 // first, a commit would miss it, and a reader at its seq would not know.
 //
-// Another process, if it writes, knows nothing of the list. Then an interval is the seq of the
+// A put looks at three lists: the images, the voids over all stripes and those in its stripe; a
+// deletion at the images. Each is short, so many voids in many stripes cost a commit little.
+//
+// Another process, if it writes, knows nothing of the lists. Then an interval is the seq of the
 // reader that began it.
 
 // watch is a watched span.
 type watch struct {
-	span            base.Span
-	lowest, highest uint64 // heads of its keys, to compare fast
-	since           base.SeqNum
-	touched         atomic.Uint64
-
-	void bool          // see Voids
-	from atomic.Uint64 // nothing is in the void from this seq on; 0 as long as it has no since
-
-	image  atomic.Pointer[image] // nil: none, yet
-	making atomic.Bool           // a reader has begun to make it
-	uses   atomic.Int64          // of it
-	usedMs atomic.Int64          // when the span was scanned
+	span    base.Span
+	since   base.SeqNum
+	touched atomic.Uint64
+	usedMs  atomic.Int64 // when the span was read
 }
 
-// newWatch returns a watch of a span, or of a void, whose since is still to be set.
-func newWatch(s base.Span, void bool, touched base.SeqNum, nowMs int64) *watch {
-	w := &watch{
-		void:   void,
-		span:   base.Span{Lo: bytes.Clone(s.Lo), Hi: bytes.Clone(s.Hi)},
-		lowest: base.KeyHead(s.Lo), highest: math.MaxUint64,
-	}
-	if s.Hi != nil {
-		w.highest = base.KeyHead(s.Hi)
-	}
-	w.touched.Store(uint64(touched))
-	w.usedMs.Store(nowMs)
-	return w
+// watcher is what a span is watched for: an image or a void.
+type watcher interface {
+	comparable
+	watched() *watch
+	// end makes it nothing that a reader uses.
+	end()
 }
+
+func (w *watch) watched() *watch { return w }
+
+func (w *watch) end() { w.touched.Store(0) }
 
 // holds reports whether a reader at a seq sees what all readers of the watch do.
 func (w *watch) holds(seq base.SeqNum) bool { return seq >= w.since && !w.over(seq) }
@@ -88,143 +80,160 @@ func (w *watch) touch(seq base.SeqNum) {
 	}
 }
 
-// Watched are the spans that commits have to touch.
-type Watched []*watch
+// touchKey is touch if a key is in the span.
+func (w *watch) touchKey(key []byte, seq base.SeqNum) {
+	if bytes.Compare(key, w.span.Lo) >= 0 &&
+		(w.span.Hi == nil || bytes.Compare(key, w.span.Hi) < 0) {
+		w.touch(seq)
+	}
+}
 
-// Watched returns the spans that a commit has to touch. Requires: the commit has its seq; it
-// touches them before it is published.
-func (s *State) Watched() Watched {
-	if list := s.watches.list.Load(); list != nil {
+// touchSpan is touch if a span overlaps the span.
+func (w *watch) touchSpan(s base.Span, seq base.SeqNum) {
+	if (s.Hi == nil || bytes.Compare(w.span.Lo, s.Hi) < 0) &&
+		(w.span.Hi == nil || bytes.Compare(s.Lo, w.span.Hi) < 0) {
+		w.touch(seq)
+	}
+}
+
+// TouchKey notes that a commit puts or deletes a key of a stripe. Requires: the commit has its seq;
+// it is not published yet.
+func (s *State) TouchKey(id uint8, key []byte, deletes bool, seq base.SeqNum) {
+	if list := s.images.load(); list != nil {
+		touchKey(list, key, seq)
+	}
+	if deletes {
+		return
+	}
+	if list := s.voids.all.load(); list != nil {
+		touchKey(list, key, seq)
+	}
+	if list := s.voids.of[id].load(); list != nil {
+		touchKey(list, key, seq)
+	}
+}
+
+// TouchSpan notes that a commit deletes a span. Requires: as TouchKey.
+func (s *State) TouchSpan(span base.Span, seq base.SeqNum) {
+	for _, e := range s.images.load() {
+		e.of.touchSpan(span, seq)
+	}
+}
+
+// maxWatched is how many spans a list has. Why not more: a write is compared with all of them.
+const maxWatched = 16
+
+// watches is a list of watched spans of a kind.
+type watches[W watcher] struct {
+	list atomic.Pointer[[]listed[W]] // replaced as a whole; nil: none
+	mu   sync.Mutex                  // held to replace it
+}
+
+// listed is what is on a list, with the heads of its lowest and highest keys, to compare fast.
+type listed[W watcher] struct {
+	lowest, highest uint64
+	of              W
+}
+
+// load returns the list, which stays as it is; nil if it is empty.
+func (l *watches[W]) load() []listed[W] {
+	if list := l.list.Load(); list != nil {
 		return *list
 	}
 	return nil
 }
 
-// TouchKey notes that a commit puts or deletes a key.
-func (l Watched) TouchKey(key []byte, deletes bool, seq base.SeqNum) {
-	if len(l) == 0 {
-		return
-	}
+// touchKey touches the spans of a list that a key is in.
+func touchKey[W watcher](list []listed[W], key []byte, seq base.SeqNum) {
 	head := base.KeyHead(key)
-	for _, w := range l {
-		if head >= w.lowest && head <= w.highest && bytes.Compare(key, w.span.Lo) >= 0 &&
-			(w.span.Hi == nil || bytes.Compare(key, w.span.Hi) < 0) && !(w.void && deletes) {
-			w.touch(seq)
+	for i := range list {
+		if e := &list[i]; head >= e.lowest && head <= e.highest {
+			e.of.watched().touchKey(key, seq)
 		}
 	}
 }
 
-// TouchSpan notes that a commit deletes a span.
-func (l Watched) TouchSpan(s base.Span, seq base.SeqNum) {
-	for _, w := range l {
-		if !w.void && (s.Hi == nil || bytes.Compare(w.span.Lo, s.Hi) < 0) &&
-			(w.span.Hi == nil || bytes.Compare(s.Lo, w.span.Hi) < 0) {
-			w.touch(seq)
-		}
+// watch begins to watch a span for w, which is new, for a reader at a seq. What was not used for
+// longest gives way.
+func (l *watches[W]) watch(s *State, w W, span base.Span, seq base.SeqNum) {
+	k, e := w.watched(), listed[W]{base.KeyHead(span.Lo), math.MaxUint64, w}
+	if span.Hi != nil {
+		e.highest = base.KeyHead(span.Hi)
 	}
-}
-
-// watches are the spans that are watched, and bound the memory of their images.
-type watches struct {
-	list  atomic.Pointer[Watched] // replaced as a whole
-	mu    sync.Mutex
-	bytes int // guarded by mu: of images
-}
-
-// maxWatched is how many spans are watched, half of them voids. Why not more: each write is
-// compared with all of them.
-const maxWatched = 32
-
-// watch begins to watch a span, for a reader that has found it changed or a void.
-func (s *State) watch(span base.Span, seq base.SeqNum, void bool) *watch {
-	touched := base.MaxSeqNum
-	if s.log == nil {
-		touched = seq + 1
+	k.span = span.Clone()
+	k.usedMs.Store(s.env.NowMs())
+	if k.touched.Store(uint64(base.MaxSeqNum)); s.log == nil {
+		k.touched.Store(uint64(seq + 1))
 	}
-	w := newWatch(span, void, touched, s.env.NowMs())
-	b := &s.watches
-	b.mu.Lock()
-	for s.Watched().count(void) >= maxWatched/2 {
-		b.endIdlestLocked(s.Watched(), void)
+	l.mu.Lock()
+	for len(l.load()) >= maxWatched {
+		l.endIdlestLocked()
 	}
-	list := append(slices.Clip(s.Watched()), w)
-	b.list.Store(&list)
-	b.mu.Unlock()
+	list := append(slices.Clip(l.load()), e)
+	l.list.Store(&list)
+	l.mu.Unlock()
 	base.Yield()
-	if w.since = seq; s.log != nil {
-		w.since = s.log.LastSeq()
+	if k.since = seq; s.log != nil {
+		k.since = s.log.LastSeq()
 	}
-	return w
 }
 
-// keep makes an image that of a watch, if that is still watched. Those of spans that were not
-// scanned for longer give way. Requires: it is not larger than ImageBytes.
-func (s *State) keep(w *watch, m *image) {
-	b := &s.watches
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for b.bytes+m.bytes() > s.env.ImageBytes && s.Watched().count(false) > 0 {
-		b.endIdlestLocked(s.Watched(), false)
-	}
-	if slices.Contains(s.Watched(), w) {
-		b.bytes += m.bytes()
-		w.image.Store(m)
-	}
+// indexOf returns where w is on the list, -1 if it is not watched any more.
+func (l *watches[W]) indexOf(w W) int {
+	return slices.IndexFunc(l.load(), func(e listed[W]) bool { return e.of == w })
 }
 
 // unwatch ends a watch, which may have ended.
-func (s *State) unwatch(w *watch) {
-	b := &s.watches
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if i := slices.Index(s.Watched(), w); i >= 0 {
-		b.endLocked(s.Watched(), i)
+func (l *watches[W]) unwatch(w W) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := l.indexOf(w); i >= 0 {
+		l.endLocked(i)
 	}
 }
 
-// ageWatches ends watches of spans that are not scanned any more.
-func (s *State) ageWatches(nowMs int64) {
-	b := &s.watches
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i := len(s.Watched()) - 1; i >= 0; i-- {
-		if nowMs-s.Watched()[i].usedMs.Load() > slotIdleMs {
-			b.endLocked(s.Watched(), i)
+// age ends the watches of spans that were not read since a time.
+func (l *watches[W]) age(ms int64) {
+	if l.list.Load() == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := len(l.load()) - 1; i >= 0; i-- {
+		if l.load()[i].of.watched().usedMs.Load() < ms {
+			l.endLocked(i)
 		}
 	}
 }
 
-// count returns how many of the spans are voids, or are not.
-func (l Watched) count(void bool) (n int) {
-	for _, w := range l {
-		if w.void == void {
-			n++
-		}
-	}
-	return n
-}
-
-// endIdlestLocked ends the watch, of a void or not, whose span was not scanned for the longest
-// time.
-// Requires: there is one.
-func (b *watches) endIdlestLocked(list Watched, void bool) {
-	idlest := -1
-	for i, w := range list {
-		if w.void == void && (idlest < 0 || w.usedMs.Load() < list[idlest].usedMs.Load()) {
+// endIdlestLocked ends the watch whose span was not read for the longest time. Requires: there is
+// one.
+func (l *watches[W]) endIdlestLocked() {
+	idlest, list := 0, l.load()
+	for i, e := range list {
+		if e.of.watched().usedMs.Load() < list[idlest].of.watched().usedMs.Load() {
 			idlest = i
 		}
 	}
-	b.endLocked(list, idlest)
+	l.endLocked(idlest)
 }
 
 // endLocked ends watch i.
-func (b *watches) endLocked(list Watched, i int) {
-	w := list[i]
-	w.touched.Store(0) // first: see Watched spans
+func (l *watches[W]) endLocked(i int) {
+	l.load()[i].of.end() // first: see Watched spans
 	base.Yield()
-	rest := slices.Delete(slices.Clone(list), i, i+1)
-	b.list.Store(&rest)
-	if m := w.image.Swap(nil); m != nil {
-		b.bytes -= m.bytes()
+	if rest := slices.Delete(slices.Clone(l.load()), i, i+1); len(rest) > 0 {
+		l.list.Store(&rest)
+	} else {
+		l.list.Store(nil)
+	}
+}
+
+// ageWatches ends watches of spans that are not read any more.
+func (s *State) ageWatches(nowMs int64) {
+	s.images.age(nowMs - slotIdleMs)
+	s.voids.all.age(nowMs - slotIdleMs)
+	for i := range s.voids.of {
+		s.voids.of[i].age(nowMs - slotIdleMs)
 	}
 }

@@ -87,7 +87,7 @@ func (w *world) write(e base.Entry) base.SeqNum {
 	if err != nil {
 		w.t.Error(err)
 	}
-	w.Watched().TouchKey(e.Key, e.Kind == base.KindDelete, e.Seq)
+	w.TouchKey(keycodec.Stripe(key.PK), e.Key, e.Kind == base.KindDelete, e.Seq)
 	w.Note(keycodec.Stripe(key.PK), e.Key)
 	w.stripes[keycodec.Stripe(key.PK)].Put(&e, w.Hash(e.Key), w.Horizon())
 	return e.Seq
