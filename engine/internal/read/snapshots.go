@@ -52,7 +52,8 @@ import (
 // A floor is the registration of all that is read of the past: it stays at the head of the list,
 // before all that registers later, and moves up. A reader that registers at the floor or above,
 // under the mutex, finds all that it needs, since whatever has been dropped was judged by this
-// floor or a lower one. What expires is judged by the time of the floor for the same reason.
+// floor or a lower one. A floor may be above what is visible: of another process, or if a commit
+// takes that long. What expires is judged by the time of the floor for the same reason.
 //
 // What a crash leaves: no reader survives, so no registration matters. The floor is in the manifest
 // before it is in the list: after a crash it is the same or a higher one.
@@ -91,15 +92,20 @@ func (s *snapshots) init(v *visible, stripes *[base.NumStripes]stripe.Stripe) {
 func (s *snapshots) register(n *snapNode) base.SeqNum {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.list.next == &s.list {
-		s.oldest.Store(uint64(s.visible.load()))
+	v := s.visible.load()
+	if first := s.list.next; first == &s.list || first.seq > v { // a floor
+		s.oldest.Store(uint64(v))
 	}
 	base.Yield()
 	n.seq = s.visible.load() // not before the store above
 	n.gen = s.gen
 	n.gen.readers++
-	n.prev, n.next = s.list.prev, &s.list
-	n.prev.next, s.list.prev = n, n
+	if s.list.prev.seq > n.seq {
+		s.insertLocked(n)
+	} else {
+		n.prev, n.next = s.list.prev, &s.list
+		n.prev.next, s.list.prev = n, n
+	}
 	s.count++
 	return n.seq
 }

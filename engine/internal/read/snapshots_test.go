@@ -112,3 +112,23 @@ func TestHorizonFollowsTheOldestReader(t *testing.T) {
 	s.release(&n[2])
 	check("none", 0, 30)
 }
+
+// A floor that is above what is visible, as that of another process may be, leaves what readers
+// need who register below it.
+func TestReadersBelowTheFloor(t *testing.T) {
+	var v visible
+	var s snapshots
+	s.init(&v, nil)
+	v.reset(3)
+	s.setFloor(5, 0)
+	var n snapNode
+	s.register(&n)
+	v.reset(7)
+	if h, got := s.horizon(), s.collect(); h != 3 || !slices.Equal(got, []base.SeqNum{3, 5}) {
+		t.Errorf("horizon %d with readers at %d, want 3 with 3 and 5", h, got)
+	}
+	s.release(&n)
+	if h := s.horizon(); h != 5 {
+		t.Errorf("horizon %d, want the floor", h)
+	}
+}
