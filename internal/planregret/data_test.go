@@ -75,14 +75,14 @@ func newWorld(t *testing.T, rows int, automatic bool) *world {
 
 // load writes the rows in [from, to) to files; rows are equal for equal numbers.
 // Why files: what is at rest is flushed, and a plan reads less of files that have zones than it has
-// read of memtables.
+// read of memtables. They are merged, since how many blocks zones leave depends on how far that is.
 func (w *world) load(seed uint64, from, to int) {
 	w.t.Helper()
 	w.insert("orders", w.orders(seed, from, to))
 	w.insert("people", w.people(from/10, to/10))
-	if err := local.Engine(w.db).Flush(w.t.Context()); err != nil {
-		w.t.Fatal(err)
-	}
+	e := local.Engine(w.db)
+	ok(w.t, e.Flush(w.t.Context()))
+	ok(w.t, e.Compact(w.t.Context()))
 }
 
 func (w *world) insert(name string, rows iter.Seq[[]expr.Value]) {

@@ -1,6 +1,7 @@
 package estimate
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -264,11 +265,35 @@ func (e *Estimator) values(ordinal int, item expr.Expr, list expr.Value) float64
 	}
 	return e.remembered(ordinal, list, list.Len(), func() float64 {
 		all := e.items(ordinal, list.Len())
-		for v := range list.Elements() {
+		for v := range inOrder(list, all.step > 1) {
 			all.add(v)
 		}
 		return all.total()
 	})
+}
+
+// inOrder returns the values of a list; with sorted integers are in ascending order. Why: one of
+// several neighbours is looked at, and these are often alike.
+func inOrder(list expr.Value, sorted bool) iter.Seq[expr.Value] {
+	if !sorted {
+		return list.Elements()
+	}
+	all := make([]int64, 0, list.Len())
+	for v := range list.Elements() {
+		i, ok := v.AsInt()
+		if !ok {
+			return list.Elements()
+		}
+		all = append(all, i)
+	}
+	slices.Sort(all)
+	return func(yield func(expr.Value) bool) {
+		for _, i := range all {
+			if !yield(expr.Int(i)) {
+				return
+			}
+		}
+	}
 }
 
 // lengthOf is the length of a list that is not known.
