@@ -291,22 +291,27 @@ func (g *gathering) walk(it *Iteration) bool {
 	return false
 }
 
-// leave leaves out the voids at the beginning of partitions, and those of which nothing is left.
+// leave leaves out the voids at the beginning of partitions, and the partitions that end in them.
 func (g *gathering) leave(it *Iteration) {
-	parts, on := g.parts[:0], false
+	if !it.mayLeave() {
+		return
+	}
+	n := 0
 	for i := range g.parts {
 		p := &g.parts[i]
-		if len(p.spans) <= 1 {
-			p.bounds = it.seek(p, p.bounds, g.reverse)
-			on = on || it.seeking.on
+		if len(p.spans) <= 1 && !it.state.voids.none(p) {
+			if p.bounds = it.leave(p, p.bounds, g.reverse); p.bounds.Empty() {
+				continue
+			}
 		}
-		if !p.bounds.Empty() {
-			parts = append(parts, *p)
+		if n < i {
+			g.parts[n] = *p
 		}
+		n++
 	}
-	it.seeking = seeking{on: on && len(parts) <= maxVoidParts}
-	clear(g.parts[len(parts):])
-	g.parts = parts
+	clear(g.parts[n:])
+	g.parts = g.parts[:n]
+	it.seeking = seeking{on: n > 0 && n <= maxVoidParts && it.mayNote()}
 }
 
 // merge opens all partitions, to be read as one sequence.

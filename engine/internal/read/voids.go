@@ -65,6 +65,11 @@ func (v *voids) in(p *part) *watches[*void] {
 	return &v.of[p.stripe]
 }
 
+// none reports whether a reading of a part, or of all if it is nil, meets no voids.
+func (v *voids) none(p *part) bool {
+	return v.all.load() == nil && (p == nil || v.of[p.stripe].load() == nil)
+}
+
 // seeking is how an iteration looks for its first item.
 type seeking struct {
 	on     bool
@@ -75,24 +80,39 @@ type seeking struct {
 // seek begins to look for the first item of s, in the part if it is not nil, and returns s without
 // voids at its beginning.
 func (it *Iteration) seek(p *part, s base.Span, reverse bool) base.Span {
-	tx, v := it.reader.tx, &it.state.voids
-	if it.state.log == nil || tx != nil && tx.writes > 0 {
+	if !it.mayLeave() {
 		return s
 	}
-	if s = it.leave(&v.all, s, reverse); p != nil {
-		s = it.leave(v.in(p), s, reverse)
-	}
+	s = it.leave(p, s, reverse)
 	whole := p != nil || len(it.stripes) == base.NumStripes
-	it.seeking = seeking{
-		on:   whole && it.mayHold == nil && it.from == 0 && !s.Empty(),
-		span: s,
+	it.seeking = seeking{on: whole && !s.Empty() && it.mayNote(), span: s}
+	return s
+}
+
+// mayLeave reports whether voids are known, and have nothing that is shown.
+func (it *Iteration) mayLeave() bool {
+	tx := it.reader.tx
+	return it.state.log != nil && (tx == nil || tx.writes == 0)
+}
+
+// mayNote reports whether an item that is not shown is not visible.
+func (it *Iteration) mayNote() bool { return it.mayHold == nil && it.from == 0 }
+
+// leave returns s, which is in the part if it is not nil, without voids at its beginning.
+func (it *Iteration) leave(p *part, s base.Span, reverse bool) base.Span {
+	v := &it.state.voids
+	if v.none(p) {
+		return s
+	}
+	if s = it.leaveEach(v.all.load(), s, reverse); p != nil {
+		s = it.leaveEach(v.in(p).load(), s, reverse)
 	}
 	return s
 }
 
-// leave returns s without those of the voids that are at its beginning.
-func (it *Iteration) leave(voids *watches[*void], s base.Span, reverse bool) base.Span {
-	for _, e := range voids.load() {
+// leaveEach is leave of the voids of a list.
+func (it *Iteration) leaveEach(list []listed[*void], s base.Span, reverse bool) base.Span {
+	for _, e := range list {
 		w := e.of
 		if !w.empty(it.node.seq) {
 			continue

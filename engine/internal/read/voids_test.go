@@ -209,7 +209,7 @@ func TestVoidsAreBounded(t *testing.T) {
 		if n := len(voids.load()); n != min(1+i, maxWatched) {
 			t.Fatalf("%d voids after %d", n, i+1)
 		}
-		if !it.leave(voids, span(0), false).Empty() {
+		if !it.leaveEach(voids.load(), span(0), false).Empty() {
 			t.Fatalf("the void that is used is gone after %d", i+1)
 		}
 	}
@@ -218,7 +218,7 @@ func TestVoidsAreBounded(t *testing.T) {
 	}
 	long := base.Span{Lo: bytes.Repeat([]byte("a"), maxVoidBytes+1)}
 	w.noteVoid(voids, long, seq)
-	if !slices.Equal(it.leave(voids, long, false).Lo, long.Lo) {
+	if !slices.Equal(it.leaveEach(voids.load(), long, false).Lo, long.Lo) {
 		t.Error("a void has long bounds")
 	}
 	w.now.Add(slotIdleMs + 1)
