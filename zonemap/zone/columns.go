@@ -64,7 +64,7 @@ const (
 type BlockCounts struct {
 	Read    int64
 	Skipped int64 // not read, those of files that were skipped included
-	Whole   int64 // of these, those of files
+	Whole   int64 // those of Skipped whose files were skipped
 }
 
 // Add adds other counts.
