@@ -11,7 +11,7 @@ dirs_with() {
 		if grep -Eqs "$1" "$dir"/*_test.go; then echo "$dir"; fi
 	done
 }
-for d in $(dirs_with '"github.com/cockroachdb/datadriven"'); do
+for d in $(dirs_with '^	"github.com/cockroachdb/datadriven"$'); do
 	go test -count=1 "./$d" -rewrite
 done
 for d in $(dirs_with 'flag\.Bool\("update"'); do
