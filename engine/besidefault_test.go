@@ -180,6 +180,7 @@ func TestStaleReaders(t *testing.T) {
 //
 // Promise (readers): A refresh that fails loses nothing: the next one shows every commit.
 func TestRefreshFailsWithItsOperations(t *testing.T) {
+	testutil.SlowUnderRace(t, "writes 12 MiB for each operation that fails")
 	for at, more := int64(1), true; more; at++ {
 		p := newBesidePair(t, vfs.NewMem(), engine.Options{ReaderBytes: 1, LogBytes: 8 << 20})
 		p.put(30)

@@ -99,7 +99,7 @@ func TestImagesOfSmallTables(t *testing.T) {
 	}
 	snap, err := db.Snapshot()
 	ok(t, err)
-	for range testutil.Effort(400, 10_000) {
+	for range testutil.Effort(200, 10_000) {
 		for range 1 + rng.IntN(2) {
 			writeForImage(t, rng, db)
 		}

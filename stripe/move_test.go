@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/compaction"
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/sst"
 	"github.com/kstonedb/kstone/stripe"
@@ -213,7 +214,7 @@ func TestRisingKeysMakeFewFiles(t *testing.T) {
 	var flushed, written int64
 	rnd := rand.New(rand.NewPCG(1, 1))
 	value := make([]byte, 2000)
-	for i := range 300 {
+	for i := range testutil.Effort(100, 300) {
 		for j := range 40 {
 			for k := range value {
 				value[k] = byte(rnd.Uint32())

@@ -159,7 +159,7 @@ func TestImagesShowWhatIsThere(t *testing.T) {
 		{Lo: ordered(longStart + "2"), Hi: ordered(longStart + "8")}}
 	at, runs, uses, sorted := new(Moment), uint64(1), int64(0), 0
 	w.ok(at.Take(w.State))
-	for range testutil.Effort(250, 10_000) {
+	for range testutil.Effort(120, 10_000) {
 		for range rnd.IntN(4) {
 			w.writeForImages(rnd)
 		}
