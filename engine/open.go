@@ -262,6 +262,7 @@ func (db *DB) prepare(state *manifest.State, flushGroup int) {
 		Files:      cache.NewFiles(db.openFile, o.MaxOpenFiles),
 		Stats:      &sst.Stats{},
 		BlockBytes: o.BlockBytes, FileBytes: o.FileBytes, FilterBits: max(o.FilterBits, 0),
+		RunFiles:   o.MaxOpenFiles / (2 * base.NumStripes), // so that all stay open
 		LargeValue: o.LargeValue,
 		UpperCodec: codec(o.Compression), BottomCodec: codec(o.BottomCompression),
 		Memory:   db.upkeep.MemtableBytes(),

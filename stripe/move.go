@@ -19,11 +19,11 @@ import (
 // The naive way: files that overlap no other go over into the new run.
 //
 // Why it fails: a stripe gets a file with each flush, and would have thousands of them; each has
-// an index and filters of its own.
+// an index and filters of its own, and if not all stay open, lookups open them again.
 //
-// The way taken: a file is moved if it has at least a sixteenth of the bytes of the merge, or half
-// of Env.FileBytes. So a run has few small files, and an item is written again each time that its
-// stripe has become sixteen times as large.
+// The way taken: a file is moved if it has so much of the bytes of the merge that Env.RunFiles like
+// it are all, or half of Env.FileBytes. So a run has few small files, and an item is written again
+// each time that its stripe has become RunFiles times as large.
 //
 // A file that was moved belongs to two runs until the views of the older one are gone. It is the
 // same File, whose refs count them, and it is obsolete only if no run of the new state has it.
@@ -31,12 +31,8 @@ import (
 // Invariant: a merge without moves would give readers the same. So nothing in a moved file can be
 // dropped, no range tombstone of the merge is about it, and it is written as the options say.
 
-const (
-	// movedShare: a file with this part of the bytes of a merge may be moved.
-	movedShare = 16
-	// minMovedBytes bounds it from below, unless Env.FileBytes is small.
-	minMovedBytes = fewValueBytes
-)
+// minMovedBytes is the least that a file has that is moved, unless Env.FileBytes is small.
+const minMovedBytes = fewValueBytes
 
 // piece is a part of a flush or a merge, in the order of keys: a file that is moved, or sources
 // that are merged, newest first.
@@ -139,7 +135,7 @@ func (o *Output) merged(files []runFile) (p piece) {
 func (s *Stripe) moves(f *File, total int64, codec sst.Codec, ret Retention) (bool, error) {
 	m, env := f.Meta, s.env
 	large := m.SizeBytes >= env.FileBytes/2
-	if !large && (m.SizeBytes < minMovedBytes || m.SizeBytes < total/movedShare) {
+	if !large && (m.SizeBytes < minMovedBytes || m.SizeBytes*int64(env.RunFiles) < total) {
 		return false, nil
 	}
 	if m.SizeBytes < s.leastApart() { // its large values may be in it: see leastLarge

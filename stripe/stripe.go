@@ -31,6 +31,8 @@ type Env struct {
 
 	BlockBytes int
 	FileBytes  int64
+	// RunFiles is about how many files of less than half of FileBytes a run may have.
+	RunFiles int
 	// LargeValue is the least size of values that are kept apart, in value files; 0 for none.
 	LargeValue int
 	FilterBits int

@@ -87,7 +87,7 @@ func newWorld(t failer, fsys vfs.FS) *world {
 		FS: fsys, Dir: "db", DBID: [16]byte{1}, Seed: seed,
 		Cache: cache.New(1 << 20), Stats: &sst.Stats{},
 		Files:      cache.NewFiles(func(n string) (cache.File, error) { return fsys.Open(n) }, 0),
-		BlockBytes: 256, FileBytes: 64 << 20, FilterBits: 8,
+		BlockBytes: 256, FileBytes: 64 << 20, RunFiles: 16, FilterBits: 8,
 		UpperCodec: sst.LZ4, BottomCodec: sst.LZ4,
 		Memory:   new(atomic.Int64),
 		NextFile: func() base.FileNum { w.lastNum++; return w.lastNum },
