@@ -117,7 +117,7 @@ func (e *Estimator) list(in expr.In) float64 {
 	return f
 }
 
-// listed estimates the values of a list, some of which may be lists.
+// listed estimates the values of a list, which may have lists among them.
 func (e *Estimator) listed(ordinal int, list []expr.Expr) (f float64) {
 	all := e.items(ordinal, len(list))
 	for _, item := range list {
