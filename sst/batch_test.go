@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/sst"
 )
 
 // checkBatch compares a Batch, for a random choice of keys that are there and that are
 // not, with Get: what it finds, and what the reader counts.
 func checkBatch(
-	t *testing.T, rnd *rand.Rand, r *sst.Reader, stats *sst.Stats, entries []base.Entry,
+	t *testing.T, rnd *rand.Rand, r *sst.Reader, ro sst.ReaderOptions, entries []base.Entry,
 	snap base.SeqNum, filters bool,
 ) {
 	t.Helper()
@@ -29,7 +30,7 @@ func checkBatch(
 			key = append(key, 0)
 			key[rnd.IntN(len(key))]++
 		}
-		ls = append(ls, base.Lookup{Key: key, Hash: base.Hash(key, testSeed), Index: 99})
+		ls = append(ls, base.Lookup{Key: key, Hash: base.Hash(key, testSeed)})
 	}
 	var which []uint32
 	for i := range ls {
@@ -38,14 +39,53 @@ func checkBatch(
 		}
 	}
 	rnd.Shuffle(len(which), func(i, j int) { which[i], which[j] = which[j], which[i] })
-	start := stats.Snapshot()
+	// Two new readers count: one that has found many keys in a row asks no filters.
+	alone, one := newReader(ro)
+	defer alone.Close()
+	together, both := newReader(ro)
+	defer together.Close()
 	wanted := make([]base.Entry, len(ls))
 	for _, i := range which {
-		if _, err := r.Get(ls[i].Key, ls[i].Hash, snap, &wanted[i]); err != nil {
+		if _, err := alone.Get(ls[i].Key, ls[i].Hash, snap, &wanted[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	one := stats.Snapshot()
+	falses := checkLookups(t, together, ls, which, wanted, snap)
+	want, got := one.Snapshot(), both.Snapshot()
+	if got.FilterChecks != want.FilterChecks {
+		t.Fatalf("%d questions to filters, one by one %d", got.FilterChecks, want.FilterChecks)
+	}
+	if got.FilterNegatives != want.FilterNegatives {
+		t.Fatalf("%d negative answers, one by one %d", got.FilterNegatives, want.FilterNegatives)
+	}
+	if n := got.FilterFalsePositives; n != want.FilterFalsePositives || n != falses {
+		t.Fatalf("%d false positives, %d counted, one by one %d", n, falses,
+			want.FilterFalsePositives)
+	}
+	checkLookups(t, r, ls, which, wanted, snap)
+	checkKeysOnly(t, r, ls, which, wanted, snap)
+	if filters {
+		checkFiltersOnly(t, r, ls, which, wanted, ro.Stats)
+	} else {
+		checkFiltersOnlyWithout(t, r, ls, which, entries)
+	}
+}
+
+// newReader returns a reader with statistics of its own.
+func newReader(ro sst.ReaderOptions) (*sst.Reader, *sst.Stats) {
+	ro.Stats, ro.Cache = &sst.Stats{}, cache.New(1<<20)
+	return sst.NewReader(ro), ro.Stats
+}
+
+// checkLookups checks what a batch finds and returns its number of false positives.
+func checkLookups(
+	t *testing.T, r *sst.Reader, ls []base.Lookup, which []uint32, wanted []base.Entry,
+	snap base.SeqNum,
+) uint64 {
+	t.Helper()
+	for i := range ls {
+		ls[i] = base.Lookup{Key: ls[i].Key, Hash: ls[i].Hash, Index: 99}
+	}
 	var b sst.Batch
 	b.Ask(r, ls, which, snap)
 	ok(t, b.Answer(ls, snap))
@@ -60,25 +100,7 @@ func checkBatch(
 			t.Fatalf("%q at %d: %+v, want %v", l.Key, snap, l, e)
 		}
 	}
-	both := stats.Snapshot()
-	if a, b := one.FilterChecks-start.FilterChecks, both.FilterChecks-one.FilterChecks; a != b {
-		t.Fatalf("%d questions to filters, one by one %d", b, a)
-	}
-	negatives := one.FilterNegatives - start.FilterNegatives
-	if b := both.FilterNegatives - one.FilterNegatives; negatives != b {
-		t.Fatalf("%d negative answers, one by one %d", b, negatives)
-	}
-	falses := one.FilterFalsePositives - start.FilterFalsePositives
-	if n := both.FilterFalsePositives - one.FilterFalsePositives; n != falses ||
-		n != b.Stats.FalsePositives {
-		t.Fatalf("%d false positives, %d counted, one by one %d", n, b.Stats.FalsePositives, falses)
-	}
-	checkKeysOnly(t, r, ls, which, wanted, snap)
-	if filters {
-		checkFiltersOnly(t, r, ls, which, wanted, stats)
-	} else {
-		checkFiltersOnlyWithout(t, r, ls, which, entries)
-	}
+	return b.Stats.FalsePositives
 }
 
 // checkKeysOnly checks that without values the same is found, whatever is cached.

@@ -69,7 +69,7 @@ func checkModel(t *testing.T, rnd *rand.Rand, o sst.WriterOptions, entries []bas
 	for _, snap := range []base.SeqNum{0, 1, 300, 777, 1000, base.MaxSeqNum} {
 		want := visible(entries, snap)
 		checkGets(t, r, entries, want, snap)
-		checkBatch(t, rnd, r, ro.Stats, entries, snap, o.FilterBits != 0)
+		checkBatch(t, rnd, r, ro, entries, snap, o.FilterBits != 0)
 		r.InitCursor(&c, snap)
 		c.LimitReadAhead([]int{0, 4 << 10, 64 << 10}[rnd.IntN(3)])
 		checkScans(t, &c, want)
