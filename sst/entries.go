@@ -99,35 +99,6 @@ func (c *Cursor) SeekEntries(x *Entries, key, hi []byte) bool {
 	return c.seekSpan(key, hi) && c.NextEntries(x, hi)
 }
 
-// LocatedEntries sets x to what was located in the file. Requires: the file is Plain.
-func (r *Reader) LocatedEntries(x *Entries, l *Located) error {
-	t, err := r.loadTail()
-	if err != nil {
-		return err
-	}
-	p, err := r.partOf(t, nil, l.block)
-	if err != nil {
-		return err
-	}
-	r.stats.c.Add(statLookups, 1)
-	b, err := r.dataBlock(p, l.block)
-	if err != nil {
-		return err
-	}
-	x.b, x.first = b, l.first
-	if len(l.places) == l.n {
-		x.places, x.bytes = append(x.places[:0], l.places...), l.bytes
-		return nil
-	}
-	if l.first+l.n <= b.n {
-		x.places, x.bytes = b.appendPlaces(x.places[:0], l.first, l.first+l.n)
-		if len(x.places) == l.n {
-			return nil
-		}
-	}
-	return r.damagedEntry(t, l.block, l.first)
-}
-
 // FirstEntries is SeekEntries of the first key.
 func (c *Cursor) FirstEntries(x *Entries, hi []byte) bool {
 	c.span, c.met = nil, metSpan{}

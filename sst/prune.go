@@ -109,32 +109,6 @@ func (c *Cursor) pruned(i int) bool {
 	return !c.pruner.Beneath(c.bounds[:n:n], c.bounds[n:])
 }
 
-// PrunesLocated reports whether mayHold is false of the block of what was located in the file: then
-// no entry is wanted, if nothing lies beneath them.
-func (r *Reader) PrunesLocated(l *Located, mayHold func(zone.Columns) bool) (bool, error) {
-	t, err := r.loadTail()
-	if err != nil {
-		return false, err
-	}
-	columns := t.props.columns.Columns()
-	if t.blocks > 1 {
-		x, err := r.partOf(t, nil, l.block)
-		if err != nil {
-			return false, err
-		}
-		_, collected, err := x.zone(l.block)
-		if err != nil {
-			return false, nil
-		}
-		columns = t.props.columnsOf(collected)
-	}
-	if mayHold(columns) {
-		return false, nil
-	}
-	r.stats.prunedBlocks.Add(1)
-	return true, nil
-}
-
 // Wanted reports whether a block may have a version that p wants of a key from first to last,
 // both inclusive. It reads the index and no data.
 func (r *Reader) Wanted(first, last []byte, p Pruner) bool {

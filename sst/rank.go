@@ -73,42 +73,6 @@ func (r *Reader) KeyAt(rank int64) ([]byte, error) {
 	return slices.Concat(b.prefix(), e.Key), nil
 }
 
-// Located are entries of one block that follow each other, as Locate has found them.
-type Located struct {
-	block, first, n int
-	places          []base.Place // of their values, if they are few
-	bytes           int          // as in Entries
-}
-
-// maxKnownPlaces is how many places Located has at most: 256 bytes.
-const maxKnownPlaces = 32
-
-// Locate returns the entries with the ranks [from, to); nil if several blocks have them, or one
-// that cannot be read, or if the file refers to values elsewhere: what is located is read as it is.
-// Requires: as KeyAt.
-func (r *Reader) Locate(from, to int64) *Located {
-	t, err := r.loadTail()
-	if err != nil || to-from > maxEntries || len(r.meta.Values) > 0 {
-		return nil
-	}
-	x, i, before, err := r.blockAt(t, from)
-	if err != nil {
-		return nil
-	}
-	if next, err := r.rankOf(t, x, i+1); err != nil || to > next {
-		return nil
-	}
-	l := &Located{block: i, first: int(from - before), n: int(to - from)}
-	if l.n <= maxKnownPlaces {
-		var x Entries
-		if r.LocatedEntries(&x, l) != nil {
-			return nil
-		}
-		l.places, l.bytes = slices.Clone(x.places), x.bytes
-	}
-	return l
-}
-
 // rank returns how many entries come before all versions of key.
 func (r *Reader) rank(t *tail, key []byte) (int64, error) {
 	x, i, err := r.find(t, key, base.MaxSeqNum)

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/sst"
 )
 
 // Count returns how many keys of [lo, hi), where nil hi is no bound, have a value for a reader at
@@ -52,11 +51,6 @@ type plainSpan struct {
 	maxSeq base.SeqNum // of those files
 	n      int64       // keys
 	runs   []int       // of several, those that have some, in the order of their keys
-
-	// Of all keys, if they are in one block, and known to be wanted again. Why not the file: it
-	// would outlive the view.
-	run, file int
-	located   *sst.Located
 }
 
 // plainSpan returns what the runs have of [lo, hi), nil if a merge of them has to decide. It is
@@ -93,11 +87,6 @@ func (v *View) plainSpan(lo, hi []byte, snap base.SeqNum, k *Known) (*plainSpan,
 	}
 	if k == nil {
 		return s, nil
-	}
-	if len(parts) == 1 && parts[0].first == parts[0].last {
-		p := &parts[0]
-		s.run, s.file = p.run, slices.Index(v.Runs[p.run].Files, p.first)
-		s.located = p.first.Reader.Locate(p.from, p.to)
 	}
 	k.plain.Store(s)
 	return s, nil

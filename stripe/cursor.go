@@ -95,9 +95,6 @@ type reading struct {
 	asked   bool      // whether it is plain, so that plain is known
 	plain   []*source // see Cursor.Plain; none: it is not
 	at      int       // which of plain is read
-
-	block *plainSpan // known to be all, in one block: there are no sources
-	err   error      // of reading it
 }
 
 // Add opens a stripe under the cursor, which keeps a reference on its view until Close. The
@@ -133,12 +130,6 @@ func (c *Cursor) start() {
 	lazy := c.opened > 0 && c.readings[0].bounds.lazy()
 	for n, r := range c.readings[:c.opened] {
 		b := r.bounds
-		if r.block != nil {
-			r.block = nil
-			if c.err = r.openSources(nil); c.err != nil {
-				return
-			}
-		}
 		if n == 0 {
 			c.merge.Init(merge.Options{Reverse: b.Reverse, Lazy: lazy})
 		}
@@ -208,9 +199,7 @@ func (c *Cursor) Err() error {
 		return c.merge.Err()
 	}
 	if c.opened == 1 {
-		if r := c.readings[0]; r.block != nil {
-			return r.err
-		} else if len(r.plain) > 0 {
+		if r := c.readings[0]; len(r.plain) > 0 {
 			return r.plain[r.at].Err()
 		}
 	}
@@ -234,18 +223,6 @@ func (r *reading) open(v *View, b *Bounds, overlay *memtable.Table) error {
 	if b.Ctx != nil {
 		r.done = b.Ctx.Done()
 	}
-	if b.Known != nil && overlay == nil {
-		var err error
-		if r.block, err = v.inOneBlock(b); r.block != nil || err != nil {
-			return err
-		}
-	}
-	return r.openSources(overlay)
-}
-
-// openSources makes the sources of the view.
-func (r *reading) openSources(overlay *memtable.Table) error {
-	v, b := r.view, r.bounds
 	if overlay != nil {
 		r.add().initTable(overlay, base.MaxSeqNum)
 	}
@@ -302,7 +279,6 @@ func (r *reading) close() {
 	}
 	r.view, r.bounds, r.done, r.used, r.runs = nil, nil, nil, 0, 0
 	r.plain, r.at, r.asked = r.plain[:0], 0, false
-	r.block, r.err = nil, nil
 	if r.ranges.List != nil {
 		r.ranges = merge.Ranges{}
 	}

@@ -1,10 +1,8 @@
 package stripe
 
 import (
-	"context"
 	"slices"
 
-	"github.com/kstonedb/kstone/memtable"
 	"github.com/kstonedb/kstone/sst"
 )
 
@@ -19,9 +17,6 @@ func (c *Cursor) Plain() bool {
 		return false
 	}
 	r := c.readings[0]
-	if r.block != nil {
-		return true
-	}
 	if !r.asked {
 		r.asked = true
 		r.findPlain()
@@ -33,9 +28,6 @@ func (c *Cursor) Plain() bool {
 // false at the end or after an error. They are valid until the next call.
 func (c *Cursor) Entries(x *Entries) bool {
 	r := c.readings[0]
-	if r.block != nil {
-		return r.blockEntries(x)
-	}
 	for ; ; r.at++ {
 		s := r.plain[r.at]
 		if s.entries(x) {
@@ -77,73 +69,5 @@ func (r *reading) findPlain() {
 		of := r.view.Runs[run]
 		i := slices.IndexFunc(r.sources[:r.used], func(s *source) bool { return s.files.of == of })
 		r.plain = append(r.plain, r.sources[i])
-	}
-}
-
-// inOneBlock returns what the view has of the bounds, if it is known to be in one block, all of it
-// visible, or nothing; nil if that is not known. Why: to open a run and to search the bounds takes
-// longer than to read the ten rows that a stripe has of a small table.
-func (v *View) inOneBlock(b *Bounds) (*plainSpan, error) {
-	if b.Reverse || b.From != 0 || b.Spans != nil || v.written() {
-		return nil, nil
-	}
-	s := b.Known.plainOf(v)
-	if s == nil && len(v.Runs) == 1 {
-		var err error
-		if s, err = v.plainSpan(b.Lo, b.Hi, b.Snap, b.Known); err != nil {
-			return nil, err
-		}
-	}
-	if s == nil || s.maxSeq > b.Snap || s.n > 0 && s.located == nil {
-		return nil, nil
-	}
-	return s, nil
-}
-
-// written reports whether memtables have anything.
-func (v *View) written() bool {
-	if v.Active.HasKeys() || v.Active.HasRanges() {
-		return true
-	}
-	return slices.ContainsFunc(v.Frozen, func(t *memtable.Table) bool {
-		return t.HasKeys() || t.HasRanges()
-	})
-}
-
-// blockEntries is Entries of what is in one block.
-func (r *reading) blockEntries(x *Entries) bool {
-	s := r.block
-	if r.at > 0 || s.n == 0 || r.stopped() {
-		return false
-	}
-	r.at++
-	file := r.view.Runs[s.run].Files[s.file].Reader
-	if r.bounds.MayHold != nil && r.prunesBlock(file, s.located) {
-		return false
-	}
-	r.err = file.LocatedEntries(x, s.located)
-	return r.err == nil
-}
-
-// prunesBlock reports whether nothing of a block is wanted, which has all there is. It is true
-// after an error, too.
-func (r *reading) prunesBlock(file *sst.Reader, l *sst.Located) (prunes bool) {
-	prunes, r.err = file.PrunesLocated(l, r.bounds.MayHold)
-	if n := r.bounds.Blocks; n != nil && prunes {
-		n.Skipped++
-	} else if n != nil {
-		n.Read++
-	}
-	return prunes || r.err != nil
-}
-
-// stopped reports whether the context of the bounds has ended.
-func (r *reading) stopped() bool {
-	select {
-	case <-r.done: // never, if it is nil
-		r.err = context.Cause(r.bounds.Ctx)
-		return true
-	default:
-		return false
 	}
 }

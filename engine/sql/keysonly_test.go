@@ -65,8 +65,7 @@ func TestKeysOnlyReadsNoLargeValues(t *testing.T) {
 	}
 }
 
-// Scans of a small table that are repeated show values that are kept apart, in one block of each
-// stripe, as the first scan does.
+// Scans of a small table that are repeated show values that are kept apart as the first scan does.
 func TestLargeValuesOfSmallTables(t *testing.T) {
 	fsys := vfs.NewMem()
 	for open := range 2 {

@@ -40,9 +40,9 @@ func (w *imageWatch) end() {
 const (
 	// maxImageBytes bounds an image. Why not more: of larger spans the stripes have so many rows
 	// that it does not matter how long it takes to open them.
-	maxImageBytes = 512 << 10
-	// spareImageBytes is by how much the stripes read so far may have more than four times their
-	// share of that. Why: of a large table little is read to find out that it is.
+	maxImageBytes = 1 << 20
+	// spareImageBytes is by how much the stripes read so far may have more than twice their share
+	// of that. Why: of a large table little is read to find out that it is.
 	spareImageBytes = 32 << 10
 	// imageRows is how many items of an image are at hand together.
 	imageRows = 128
@@ -310,7 +310,7 @@ func (it *Iteration) makeImage(w *imageWatch) *image {
 	if c.advance() {
 		for b := new(Block); c.Block(b); {
 			m.startsAt(&next, int(c.stripe))
-			some := most/(base.NumStripes/4)*(int(c.stripe)+1) + spareImageBytes
+			some := most/(base.NumStripes/2)*(int(c.stripe)+1) + spareImageBytes
 			if !m.add(b) || m.bytes() > min(most, some) {
 				return nil
 			}
