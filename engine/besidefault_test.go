@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -387,6 +388,59 @@ func TestCheckpointBesideTheWriter(t *testing.T) {
 		if ops.Load() <= int64(at) {
 			break
 		}
+	}
+}
+
+// A copy without links has each file as it was: the writing process, which keeps nothing for
+// readers here, may give a file another name and content while it is copied.
+//
+// Promise (readers): What is copied beside the writing process is what was there, or an ErrStale.
+func TestCopiesBesideTheWriter(t *testing.T) {
+	stale := 0
+	step := int64(4 / testutil.Effort(1, 4))
+	for at, more := int64(1), true; more; at += step {
+		p := newBesidePair(t, vfs.NewMem(), engine.Options{ReaderBytes: 1})
+		p.put(200)
+		p.compact()
+		p.put(10)
+		var ops atomic.Int64
+		var begun atomic.Bool
+		db, err := engine.OpenFS(vfstest.NewFault(p.mem, func(op vfstest.Op) error {
+			if begun.Load() && ops.Add(1) == at {
+				for range 3 { // what is replaced is used again
+					p.put(200)
+					p.compact()
+				}
+			}
+			if op.Kind == vfstest.OpLink {
+				return errors.ErrUnsupported
+			}
+			return nil
+		}), "db", &engine.Options{ReadOnly: true})
+		ok(t, err)
+		begun.Store(true)
+		err = db.Checkpoint(ctx, "copy", nil)
+		begun.Store(false)
+		if errors.Is(err, engine.ErrStale) {
+			stale++
+		} else if err != nil {
+			t.Fatalf("the writer goes on at operation %d: %v", at, err)
+		} else {
+			c, err := engine.OpenFS(p.mem, "copy", nil)
+			if err != nil {
+				t.Fatalf("the writer goes on at operation %d: the copy: %v", at, err)
+			}
+			if err := cmp.Or(second(c.Verify(ctx, nil)), scanAll(c)); err != nil {
+				t.Fatalf("the writer goes on at operation %d: the copy: %v", at, err)
+			}
+			mustClose(t, c)
+		}
+		mustClose(t, db)
+		mustClose(t, p.writer)
+		more = ops.Load() >= at
+	}
+	if stale == 0 {
+		t.Error("no file went while it was copied")
 	}
 }
 

@@ -89,7 +89,7 @@ func (db *DB) checkpointTo(ctx context.Context, dest string, o *CheckpointOption
 		limit: upkeep.Limiter{BytesPerSecond: o.BytesPerSecond},
 	}
 	if err := c.run(ctx); err != nil {
-		return d.abandon(err)
+		return d.abandon(db.explain(err))
 	}
 	return d.close()
 }

@@ -23,6 +23,13 @@ import (
 // common is there once, and is not put again. Its log objects are those from a slot on.
 //
 // The SSTs are put first, then looked for, and the base last: what is listed as a base is whole.
+//
+// A base has no slot, so nothing keeps two shippers from making bases of two histories. The naive
+// way: a base is put when its SSTs are there. Why it fails: another copy of the database may have
+// taken over meanwhile. The base has commits that are in no object, and counts as more than what
+// that copy has shipped. And a follower finds a base where its next commit should be. The way
+// taken: a base waits until an object of the log, which has a slot, has its last commit, or begins
+// with it if there was none before. So it has nothing that the chain does not have.
 
 // pinned is a state of the database that becomes a base.
 type pinned struct {
@@ -115,9 +122,9 @@ func (s *Shipper) rebase(ctx context.Context) error {
 		return err
 	}
 	s.end.seq, s.end.history, s.end.ms, s.end.properties = p.seq, p.history, p.ms, p.properties
-	s.end.based, s.pending = true, nil
+	s.end.based, s.end.alone, s.pending = true, true, nil
 	s.mu.Lock()
-	s.m.Bases, s.based, s.stale = false, p, false
+	s.m.Bases, s.based, s.stale, s.chained = false, p, false, 0
 	s.m.Restorable = uint64(p.seq)
 	s.mu.Unlock()
 	select {
@@ -158,6 +165,9 @@ func (s *Shipper) putBase(ctx context.Context, p *pinned) error {
 		if name := sstName(files[i].sum); there[name] != files[i].size {
 			return fmt.Errorf("%s is not there after it was put, or has another size", name)
 		}
+	}
+	if err := s.follows(ctx, p); err != nil {
+		return err
 	}
 	h := header{kind: kindBase, dbid: s.src.DBID, epoch: s.epoch, slot: p.slot, lastSlot: p.slot,
 		from: p.seq, seq: p.seq, history: p.history, ms: p.ms, properties: p.properties}
@@ -207,6 +217,15 @@ func (s *Shipper) superseded(p *pinned) bool {
 	return s.based != nil && s.based != p
 }
 
+// follows returns when an object of the log has the last commit of a base, or begins with it.
+func (s *Shipper) follows(ctx context.Context, p *pinned) error {
+	err := s.wait(ctx, func() bool { return s.chained > p.seq || s.based != nil && s.based != p })
+	if err == nil && s.superseded(p) {
+		return errSuperseded
+	}
+	return err
+}
+
 // same reports whether an object has a content.
 func (s *Shipper) same(ctx context.Context, name string, content []byte) bool {
 	ctx, cancel := s.bounded(ctx, int64(len(content)))
@@ -236,7 +255,7 @@ func (s *Shipper) putSST(ctx context.Context, r *pacedFile, f *file, there map[s
 ) error {
 	in, err := s.src.FS.Open(filepath.Join(s.src.Dir, f.name))
 	if err != nil {
-		return s.explain(f.name, err)
+		return explain(s.src, f.name, err)
 	}
 	defer in.Close()
 	r.File = in
@@ -246,7 +265,7 @@ func (s *Shipper) putSST(ctx context.Context, r *pacedFile, f *file, there map[s
 		h := sha256.New()
 		_, err = io.CopyBuffer(h, io.NewSectionReader(content, 0, f.size), make([]byte, copyBytes))
 		if err != nil {
-			return s.explain(f.name, err)
+			return explain(s.src, f.name, err)
 		}
 		sum = [32]byte(h.Sum(nil))
 		s.sums[f.name] = sum
@@ -277,7 +296,7 @@ func (s *Shipper) putSST(ctx context.Context, r *pacedFile, f *file, there map[s
 	if errors.Is(err, errExist) {
 		return nil // its size is looked at when all are there
 	}
-	return s.explain(f.name, err)
+	return explain(s.src, f.name, err)
 }
 
 // content returns the content of an SST.
@@ -310,11 +329,11 @@ func (f *namedFile) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // explain makes an error of reading a file that a writing process has let go of an ErrStale.
-func (s *Shipper) explain(name string, err error) error {
-	if err == nil || !s.src.Beside {
+func explain(src *source.Source, name string, err error) error {
+	if err == nil || !src.Beside {
 		return err
 	}
-	_, serr := s.src.FS.Stat(filepath.Join(s.src.Dir, name))
+	_, serr := src.FS.Stat(filepath.Join(src.Dir, name))
 	if errors.Is(serr, errNotExist) {
 		return fmt.Errorf("%w: %s", engine.ErrStale, name)
 	}

@@ -1,6 +1,7 @@
 package ship_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -126,3 +127,51 @@ func TestVisibleIsNotShipped(t *testing.T) {
 	_, err := ship.Start(reader, h.dest, nil)
 	wantIs(t, err, engine.ErrInvalid)
 }
+
+// Promise (readers): A backup stream made beside the writing process has what was there, or ends
+// with ErrStale.
+func TestBackupBesideTheWriter(t *testing.T) {
+	const items = 300
+	stale := 0
+	for at, more := 1, true; more; at++ {
+		h := newHarbor(t)
+		h.opts.ReaderBytes, h.opts.Durability = 1, engine.Process // nothing is kept for readers
+		h.reopen()
+		ok(t, rewrite(h, items))
+		reader := openOn(t, h.fs, engine.Options{ReadOnly: true, MustExist: true})
+		var b bytes.Buffer
+		n := 0
+		err := ship.Backup(ctx, reader, writerFunc(func(p []byte) (int, error) {
+			if n++; n == at {
+				ok(t, rewrite(h, items))
+			}
+			return b.Write(p)
+		}))
+		if more = n >= at; errors.Is(err, engine.ErrStale) {
+			stale++
+		} else {
+			ok(t, err)
+			fsys := vfs.NewMem()
+			ok(t, ship.RestoreFromOn(ctx, &b, fsys, "db"))
+			db := openOn(t, fsys, engine.Options{MustExist: true})
+			if _, err := db.Verify(ctx, nil); err != nil {
+				t.Fatalf("the writer goes on at write %d: %v", at, err)
+			}
+			if n := len(shiptest.Items(t, db)); n != items {
+				t.Errorf("%d items", n)
+			}
+			ok(t, db.Close())
+		}
+		ok(t, reader.Close())
+		ok(t, h.db.Close())
+	}
+	if stale == 0 {
+		t.Error("no file went while it was copied")
+	}
+}
+
+// writerFunc is an io.Writer.
+type writerFunc func([]byte) (int, error)
+
+// Write implements io.Writer.
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

@@ -174,7 +174,7 @@ func TestLitestream781ShipperForgetsItsPosition(t *testing.T) {
 		h.reopen()
 	}
 	c := h.contents()
-	if len(c.Bases) != 1 || len(c.Ranges) != 1 || c.Objects != 4 {
+	if len(c.Bases) != 1 || len(c.Ranges) != 1 || c.Objects != 5 {
 		t.Errorf("%+v", c)
 	}
 	h.restores(ship.Target{}, h.last)

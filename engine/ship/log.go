@@ -177,7 +177,7 @@ func (s *Shipper) fill(last base.SeqNum, now int64) (more bool, err error) {
 	}
 	properties := encodeProperties(p)
 	sum := crc32.Checksum(properties, castagnoli)
-	if s.end.seq >= last && sum == s.end.properties {
+	if s.end.seq >= last && sum == s.end.properties && !s.end.alone {
 		return false, nil
 	}
 	h := &header{kind: kindLog, dbid: s.src.DBID, epoch: s.epoch, slot: s.end.slot,
@@ -302,19 +302,30 @@ func (s *Shipper) meet(ctx context.Context, name string) error {
 		return err
 	case h.epoch > s.epoch:
 		return ErrFenced
-	case h.from == s.end.seq && h.fromHistory == s.end.history:
-		e := end{seq: h.seq, history: h.history}
-		if err := s.src.History.Check(e.position()); err != nil {
-			return fmt.Errorf("%w: %w", ErrOther, err)
-		}
+	}
+	follows := h.from == s.end.seq && h.fromHistory == s.end.history
+	var gone *engine.GoneError
+	err = s.check(h.seq, h.history)
+	if err != nil && (follows || !errors.As(err, &gone) || gone.Other) {
+		return fmt.Errorf("%w: %w", ErrOther, err)
+	}
+	if follows {
 		s.pending = &h
 		s.advance(&h)
-	default: // from before a gap
-		s.end.prev = h.lastSlot
-		s.pending.prev = h.lastSlot
-		s.skip()
+		return nil
 	}
+	s.end.prev, s.pending.prev = h.lastSlot, h.lastSlot // from before a gap
+	s.skip()
 	return nil
+}
+
+// check checks that the database has a commit of a history that was shipped. Why it looks for new
+// commits before: beside the writing process another shipper may have seen more of them.
+func (s *Shipper) check(seq base.SeqNum, history uint64) error {
+	if err := s.src.Refresh(); err != nil {
+		return err
+	}
+	return s.src.History.Check(engine.Position{Version: uint64(seq) + 1, History: history})
 }
 
 // advance goes on after an object that is there.
@@ -322,8 +333,9 @@ func (s *Shipper) advance(h *header) {
 	s.end.slot, s.end.prev = h.lastSlot+1, h.lastSlot
 	s.end.seq, s.end.history, s.end.ms, s.end.properties = h.seq, h.history, h.ms, h.properties
 	s.slot.Store(s.end.slot)
-	s.pending = nil
+	s.pending, s.end.alone = nil, false
 	s.mu.Lock()
+	s.chained = h.seq + 1
 	s.m.LogObjects++
 	s.m.LogBytes += headerBytes + h.bodyBytes
 	s.m.Restorable = uint64(h.seq)

@@ -117,6 +117,7 @@ type Shipper struct {
 	based    *pinned       // guarded by mu: the base that m.Bases waits for
 	stale    bool          // guarded by mu: the writing process has let based go
 	lastBase baseMark      // guarded by mu
+	chained  base.SeqNum   // guarded by mu: all commits below are in objects; 0: none follows based
 
 	failing     time.Time // guarded by mu: since when upkeep fails; zero: it does not
 	upkeepCause error     // guarded by mu
@@ -131,6 +132,7 @@ type end struct {
 	ms         int64
 	properties uint32
 	based      bool // there is a base before
+	alone      bool // no object follows that yet
 }
 
 // Start ships a database to a destination until Close: a base first, and every commit from then
@@ -254,7 +256,7 @@ func (s *Shipper) goOn(found *survey) error {
 	}
 	if n := len(found.chain); n > 0 {
 		o := &found.chain[n-1]
-		e.prev = o.lastSlot
+		e.prev, s.chained = o.lastSlot, o.seq+1
 		if o.seq >= e.seq {
 			e.seq, e.history, e.ms, e.properties = o.seq, o.history, o.ms, o.properties
 		}
@@ -271,7 +273,7 @@ func (s *Shipper) goOn(found *survey) error {
 	if len(found.bases) == 0 && len(found.chain) == 0 {
 		return nil
 	}
-	err := s.src.History.Check(e.position())
+	err := s.check(e.seq, e.history)
 	var gone *engine.GoneError
 	switch {
 	case err == nil:

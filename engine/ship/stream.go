@@ -48,13 +48,8 @@ func Backup(ctx context.Context, db *engine.DB, w io.Writer) (err error) {
 	}
 	b := backup{out: tar.NewWriter(w)}
 	for name, size := range c.State.AllFiles() {
-		in, err := src.FS.Open(filepath.Join(src.Dir, name))
-		if err != nil {
-			return err
-		}
-		content := &ctxReader{ctx, io.NewSectionReader(in, 0, size)}
-		if err := errors.Join(b.add(name, size, content), in.Close()); err != nil {
-			return err
+		if err := b.addFile(ctx, src, name, size); err != nil {
+			return explain(src, name, err)
 		}
 	}
 	current := small[len(small)-1]
@@ -78,6 +73,21 @@ func Backup(ctx context.Context, db *engine.DB, w io.Writer) (err error) {
 type backup struct {
 	out  *tar.Writer
 	sums bytes.Buffer
+}
+
+// addFile adds a file of the database. What was read is right if the file still has its name: see
+// namedFile.
+func (b *backup) addFile(ctx context.Context, src *source.Source, name string, size int64) error {
+	path := filepath.Join(src.Dir, name)
+	in, err := src.FS.Open(path)
+	if err != nil {
+		return err
+	}
+	err = b.add(name, size, &ctxReader{ctx, io.NewSectionReader(in, 0, size)})
+	if err = errors.Join(err, in.Close()); err == nil {
+		_, err = src.FS.Stat(path)
+	}
+	return err
 }
 
 func (b *backup) add(name string, size int64, content io.Reader) error {

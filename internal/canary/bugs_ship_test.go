@@ -143,4 +143,49 @@ var shipBugs = []bug{
 		}},
 		"./engine/ship", "TestShipperAfterTheLogIsRemoved",
 	},
+	{
+		"a base has nothing that the log does not have: it does not wait for the log",
+		[]edit{{
+			"engine/ship/base.go", "return s.chained > p.seq ||",
+			"return true || s.chained > p.seq ||",
+		}},
+		"./engine/ship", "TestLateBases",
+	},
+	{
+		"a follower meets no base ahead of the log: the base does not wait for its last commit",
+		[]edit{{
+			"engine/ship/base.go", "return s.chained > p.seq ||", "return s.chained > 0 ||",
+		}},
+		"./engine/ship", "TestFollowersMeetNoBaseAheadOfTheLog",
+	},
+	{
+		"histories do not mix: an object of another one is skipped like one from before a gap",
+		[]edit{{
+			"engine/ship/log.go", "!errors.As(err, &gone) || gone.Other)",
+			"!errors.As(err, &gone))",
+		}},
+		"./engine/ship", "TestShippersMeetOtherHistories",
+	},
+	{
+		"a database is shipped beside its writer: what was shipped before is not looked for",
+		[]edit{{
+			"engine/ship/log.go",
+			"	if err := s.src.Refresh(); err != nil {\n		return err\n	}\n	return",
+			"	return",
+		}},
+		"./engine/ship", "TestShippersBesideTheWriterFollowEachOther",
+	},
+	{
+		"a backup stream beside the writer has what was there: files need not have their names",
+		[]edit{{"engine/ship/stream.go", "_, err = src.FS.Stat(path)", "_ = path"}},
+		"./engine/ship", "TestBackupBesideTheWriter",
+	},
+	{
+		"a copy beside the writer has what was there: files need not have their names",
+		[]edit{{
+			"internal/vfs/copy.go", "from.Stat(src); err != nil {",
+			"from.Stat(src); err != nil && n < 0 {",
+		}},
+		"./engine", "TestCopiesBesideTheWriter",
+	},
 }

@@ -13,6 +13,9 @@ const copyBytes = 256 << 10
 // the copy, not its name. A file at dst is replaced. After an error a part of the copy may be
 // there.
 //
+// The error matches fs.ErrNotExist if src has lost its name meanwhile: another process may have
+// written over the file since.
+//
 // Pace, if not nil, is called after every piece with its size; an error of it ends the copy.
 func CopyFile(from FS, src string, to FS, dst string, n int64, pace func(n int64) error,
 ) (err error) {
@@ -48,6 +51,9 @@ func CopyFile(from FS, src string, to FS, dst string, n int64, pace func(n int64
 		if err := pace(int64(len(piece))); err != nil {
 			return err
 		}
+	}
+	if _, err := from.Stat(src); err != nil {
+		return err
 	}
 	return out.Sync()
 }

@@ -1,0 +1,218 @@
+package ship_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/ship"
+	"github.com/kstonedb/kstone/engine/ship/shiptest"
+	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
+)
+
+// lateDestination holds puts of log objects and bases back until it is woken. They were sent: they
+// arrive also when nobody waits for them any more.
+type lateDestination struct {
+	ship.Destination
+	log, base chan struct{} // closed: puts arrive
+	sent      chan string   // names of what is held back
+	arrived   chan string   // names of the bases among them, when they are there
+}
+
+func newLate(d ship.Destination) *lateDestination {
+	return &lateDestination{d, make(chan struct{}), make(chan struct{}), make(chan string, 10),
+		make(chan string, 10)}
+}
+
+// Put implements ship.Destination.
+func (d *lateDestination) Put(ctx context.Context, name string, content io.ReaderAt, size int64,
+) error {
+	gate := d.log
+	switch {
+	case strings.HasPrefix(name, "base/"):
+		gate = d.base
+	case !strings.HasPrefix(name, "log/"):
+		return d.Destination.Put(ctx, name, content, size)
+	}
+	select {
+	case <-gate:
+	default:
+		d.sent <- name
+		<-gate
+	}
+	err := d.Destination.Put(context.WithoutCancel(ctx), name, content, size)
+	if gate == d.base {
+		d.arrived <- name
+	}
+	return err
+}
+
+// A shipper falls asleep in the middle of a base. Another copy of the database goes on meanwhile,
+// and ships. What arrives of the first one afterwards is not mixed with what the second ships.
+//
+// Promise (shipping): A base that arrives late, of a copy that another one has taken the place of,
+// is no part of what is restored.
+func TestLateBases(t *testing.T) {
+	for _, first := range []bool{true, false} { // the destination is new, or has a base
+		t.Run(fmt.Sprint("first=", first), func(t *testing.T) {
+			h := newHarbor(t)
+			h.put()
+			if !first {
+				s := h.start(ship.Options{})
+				h.ships(s, 2)
+				ok(t, s.Close(ctx))
+			}
+			ok(t, h.db.Close())
+			other := openOn(t, vfstest.CrashOf(h.fs.(*vfs.MemFS)), h.opts)
+			defer func() { ok(t, other.Close()) }()
+			h.open()
+			put := func(db *engine.DB, who string) {
+				n := db.Metrics().LastVersion + 1
+				ok(t, db.Put(engine.Key{PK: fmt.Append(nil, n)}, []byte(who)))
+			}
+			late := newLate(h.dest)
+			o := ship.Options{Interval: 5 * time.Millisecond, BaseEvery: time.Millisecond}
+			o.Hurry(time.Hour)
+			if first {
+				put(h.db, "a")
+			}
+			a, err := ship.Start(h.db, late, &o)
+			ok(t, err)
+			for range 3 {
+				put(h.db, "a")
+			}
+			received(t, late.sent)
+			var round sync.WaitGroup
+			if !first {
+				h.now.Add(10) // a base is due
+				round.Go(func() { _ = a.Round(ctx) })
+			}
+			based := false // before what it has is shipped
+			select {
+			case <-late.sent:
+				based = true
+			case <-time.After(100 * time.Millisecond):
+			}
+			b, err := ship.Start(other, h.dest, &o)
+			ok(t, err)
+			for range 6 {
+				put(other, "b")
+				ok(t, b.WaitFor(ctx, other.Metrics().LastVersion))
+			}
+			close(late.base)
+			if based {
+				received(t, late.arrived)
+			}
+			close(late.log)
+			h.ends(a)
+			wantIs(t, a.Err(), ship.ErrFenced)
+			round.Wait()
+			put(other, "b")
+			ok(t, b.WaitFor(ctx, other.Metrics().LastVersion))
+			want := shiptest.Items(t, other)
+			wantAll(t, h.dest, want)
+			ok(t, b.Close(ctx))
+			b, err = ship.Start(other, h.dest, &o) // it goes on
+			ok(t, err)
+			ok(t, b.Close(ctx))
+			wantAll(t, h.dest, want)
+		})
+	}
+}
+
+// Promise (shipping): A shipper that finds an object of another copy of the database where its
+// first one should be ends.
+func TestShippersMeetOtherHistories(t *testing.T) {
+	h := newHarbor(t)
+	h.put()
+	ok(t, h.db.Close())
+	other := openOn(t, vfstest.CrashOf(h.fs.(*vfs.MemFS)), h.opts)
+	defer func() { ok(t, other.Close()) }()
+	h.open()
+	h.put()
+	var of [2]*ship.Shipper
+	var late [2]*lateDestination
+	for i, db := range []*engine.DB{h.db, other} {
+		late[i] = newLate(h.dest)
+		o := ship.Options{Interval: 5 * time.Millisecond}
+		o.Hurry(time.Hour)
+		var err error
+		of[i], err = ship.Start(db, late[i], &o)
+		ok(t, err)
+		received(t, late[i].sent) // the first object of the log
+	}
+	for i, want := range []error{ship.ErrFenced, ship.ErrOther} {
+		close(late[i].base)
+		close(late[i].log)
+		h.ends(of[i])
+		wantIs(t, of[i].Err(), want)
+	}
+}
+
+// Promise (shipping): A shipper beside the writing process goes on after what another one has
+// shipped that has seen more of the commits.
+func TestShippersBesideTheWriterFollowEachOther(t *testing.T) {
+	h := newHarbor(t)
+	reader := openOn(t, h.fs, engine.Options{ReadOnly: true, MustExist: true})
+	defer func() { ok(t, reader.Close()) }()
+	o := ship.Options{Interval: time.Millisecond}
+	o.Hurry(time.Hour)
+	for range 20 {
+		h.put()
+		s := h.start(o)
+		h.shipped(s)
+		b, err := ship.Start(reader, h.dest, &o)
+		ok(t, err)
+		ok(t, b.Close(ctx))
+		h.ends(s)
+	}
+	h.restores(ship.Target{}, h.last)
+}
+
+// Promise (shipping): A follower that misses nothing finds no base where its next commit should be.
+func TestFollowersMeetNoBaseAheadOfTheLog(t *testing.T) {
+	h := newHarbor(t)
+	h.put()
+	o := ship.Options{Interval: time.Millisecond, BaseEvery: time.Millisecond}
+	o.Hurry(time.Millisecond)
+	s, err := ship.Start(h.db, h.dest, &o)
+	ok(t, err)
+	h.ships(s, 2)
+	f, err := ship.FollowOn(ctx, h.dest, vfs.NewMem(), "db",
+		&ship.FollowOptions{Interval: time.Millisecond, Open: small})
+	ok(t, err)
+	asleep, wake := h.sleepInPut()
+	h.put()
+	<-asleep
+	h.now.Add(10) // a base is due
+	for t := time.NewTicker(time.Millisecond); h.now.Add(1)%50 > 0; {
+		<-t.C // rounds of both
+	}
+	close(wake)
+	ok(t, f.WaitFor(ctx, h.last))
+	if m := f.Metrics(); m.Rebases > 0 {
+		t.Errorf("restored again: %+v", m)
+	}
+	ok(t, f.Close())
+	ok(t, s.Close(ctx))
+}
+
+// wantAll checks what is restored.
+func wantAll(t *testing.T, d ship.Destination, want map[string]string) {
+	t.Helper()
+	fsys := vfs.NewMem()
+	_, err := ship.RestoreOn(ctx, d, fsys, "db", nil)
+	ok(t, err)
+	db := openOn(t, fsys, engine.Options{MustExist: true})
+	defer func() { ok(t, db.Close()) }()
+	if got := shiptest.Items(t, db); !maps.Equal(got, want) {
+		t.Fatalf("restored %v, want %v", got, want)
+	}
+}
