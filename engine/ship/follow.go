@@ -102,7 +102,11 @@ func followOn(ctx context.Context, d Destination, fsys vfs.FS, dir string, o *Fo
 	if f.db, err = openFollowed(fsys, f.dir, &f.o); err != nil {
 		return nil, err
 	}
-	if err = f.prove(ctx); err == nil {
+	err = f.prove(ctx)
+	for try := 0; errors.Is(err, errNotExist) && try < maxLooks; try++ { // merged meanwhile
+		err = f.prove(ctx)
+	}
+	if err == nil {
 		err = f.moveMark()
 	}
 	if err != nil {

@@ -225,6 +225,31 @@ func TestFollowerBeginsAgain(t *testing.T) {
 	ok(t, s.Close(ctx))
 }
 
+// Promise (shipping): A follower begins again also while others read its database.
+func TestFollowerBeginsAgainBesideReaders(t *testing.T) {
+	h := newHarbor(t)
+	h.put()
+	s := h.start(ship.Options{Keep: time.Second, BaseEvery: time.Second})
+	h.shipped(s)
+	d := &counting{Destination: h.dest}
+	f, err := ship.FollowOn(ctx, d, vfs.NewMem(), "copy",
+		&ship.FollowOptions{Interval: 5 * time.Millisecond})
+	ok(t, err)
+	ok(t, f.WaitFor(ctx, h.last))
+	reads, err := f.DB().Snapshot()
+	ok(t, err)
+	d.set(func(string, string) error { return errServer })
+	away(t, h, s)
+	d.set(nil)
+	wait, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	ok(t, f.WaitFor(wait, h.last))
+	wantVersion(t, f, h.last)
+	ok(t, reads.Close())
+	ok(t, f.Close())
+	ok(t, s.Close(ctx))
+}
+
 // settled returns when a follower has a version, or has failed.
 func settled(f *ship.Follower, version uint64) {
 	for f.Metrics().Failures == 0 && f.Metrics().Version < version {

@@ -111,8 +111,7 @@ func (s *Shipper) cycle(ctx context.Context) error {
 			return err
 		}
 	}
-	last := s.src.Log.LastSeq()
-	now := s.src.NowMs()
+	last, now := s.present()
 	if err := s.src.Log.Sync(last); err != nil {
 		return err
 	}
@@ -144,6 +143,20 @@ func (s *Shipper) cycle(ctx context.Context) error {
 	return nil
 }
 
+// present returns the newest commit and the time at which it was the newest, or 0: a commit between
+// two looks at log and clock would be older than the time says.
+func (s *Shipper) present() (last base.SeqNum, ms int64) {
+	last = s.src.Log.LastSeq()
+	for range attempts {
+		before := last
+		ms = s.src.NowMs()
+		if last = s.src.Log.LastSeq(); last == before {
+			return last, ms
+		}
+	}
+	return last, 0
+}
+
 // checkEpoch returns ErrFenced if another shipper has begun.
 func (s *Shipper) checkEpoch(ctx context.Context) error {
 	ctx, cancel := s.bounded(ctx, 0)
@@ -166,7 +179,7 @@ func (s *Shipper) bounded(ctx context.Context, size int64) (context.Context, con
 }
 
 // fill makes the next object, unless there is one that was not put. More is false if there is
-// nothing to ship up to the commit last, which was the newest at a time.
+// nothing to ship up to the commit last, which was the newest at a time, 0: not known.
 func (s *Shipper) fill(last base.SeqNum, now int64) (more bool, err error) {
 	if s.pending != nil {
 		return true, nil
@@ -195,7 +208,9 @@ func (s *Shipper) fill(last base.SeqNum, now int64) (more bool, err error) {
 			s.object = appendBytes(s.object, entryProperties, properties)
 			h.properties = sum
 		}
-		s.moment(h, now)
+		if now > 0 {
+			s.moment(h, now)
+		}
 	}
 	h.seal(s.object)
 	s.pending = h

@@ -121,8 +121,10 @@ func (f *Follower) rebase(ctx context.Context) error {
 	if source.Of(f.db).Log.LastSeq() != f.last {
 		return errOwnCommits
 	}
+	// Whatever Close returns, the database is closed, readers or not, and what takes its place has
+	// all of it.
 	if err := f.db.Close(); err != nil {
-		return err
+		f.o.Logger.Warn("close what is replaced", "err", err)
 	}
 	if err = moveDir(f.fs, f.dir, before); err == nil {
 		if err = moveDir(f.fs, next, f.dir); err != nil {

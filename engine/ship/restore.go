@@ -61,7 +61,7 @@ type RestoreOptions struct {
 	// Open are the options of the database, but for its directory.
 	Open engine.Options
 	// Plan, if not nil, is called before anything is written, with what can be restored and what
-	// will be.
+	// will be; again if a shipper removes that meanwhile.
 	Plan func(Contents, Moment)
 	// Progress, if not nil, is called now and then, by one goroutine at a time.
 	Progress func(RestoreProgress)
@@ -99,16 +99,12 @@ func restoreOn(ctx context.Context, d Destination, fsys vfs.FS, dir string, o *R
 		return Moment{}, cmp.Or(err, invalid("restore: %s is there: name a new directory", dir))
 	}
 	r := &restore{dest: d, fs: fsys, dir: filepath.Clean(dir) + restoringSuffix, o: o}
-	to, err := r.prepare(ctx)
-	// A shipper may have merged the objects that were found, or removed an old base.
-	for try := 0; errors.Is(err, errNotExist) && try < maxLooks; try++ {
-		to, err = r.prepare(ctx)
+	to, err := r.restore(ctx)
+	for try := 0; err != nil && try < maxLooks && r.moved(ctx, err); try++ {
+		to, err = r.restore(ctx)
 	}
 	if err != nil {
 		return Moment{}, err
-	}
-	if err := r.run(ctx, base.SeqNum(to.Version)); err != nil {
-		return Moment{}, fmt.Errorf("ship: restore %s: %w", to, err)
 	}
 	if err := fsys.Remove(filepath.Join(r.dir, planName)); err != nil {
 		return Moment{}, err
@@ -122,6 +118,30 @@ func restoreOn(ctx context.Context, d Destination, fsys vfs.FS, dir string, o *R
 // maxLooks bounds how often a destination is looked at again in one call, because an object is
 // gone that was there.
 const maxLooks = 8
+
+// restore chooses what to restore, and restores it.
+func (r *restore) restore(ctx context.Context) (to Moment, err error) {
+	r.base, r.done = nil, RestoreProgress{}
+	if to, err = r.prepare(ctx); err != nil {
+		return to, err
+	}
+	if err = r.run(ctx, base.SeqNum(to.Version)); err != nil {
+		return to, fmt.Errorf("ship: restore %s: %w", to, err)
+	}
+	return to, nil
+}
+
+// moved reports whether an error may come of a shipper that has merged the objects that were
+// found, or removed the base. Why not what else is missing: bases are removed first.
+func (r *restore) moved(ctx context.Context, err error) bool {
+	if r.base != nil && !errors.Is(err, errNotExist) {
+		err = try(ctx, func() error {
+			_, err := r.dest.Head(ctx, r.base.name)
+			return err
+		})
+	}
+	return errors.Is(err, errNotExist)
+}
 
 // prepare chooses what to restore.
 func (r *restore) prepare(ctx context.Context) (to Moment, err error) {

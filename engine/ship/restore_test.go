@@ -1,13 +1,19 @@
 package ship_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/ship"
 	"github.com/kstonedb/kstone/internal/testutil"
+	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
@@ -44,4 +50,64 @@ func TestRestoreIsDurable(t *testing.T) {
 	}
 	_, err = db.Verify(ctx, nil)
 	ok(t, err)
+}
+
+// Promise (shipping): A restore goes on with another base if a shipper removes its own meanwhile.
+func TestRestoreWhileItsBaseGoes(t *testing.T) {
+	h := newHarbor(t)
+	h.put()
+	s := h.start(ship.Options{Keep: time.Second, BaseEvery: time.Second})
+	h.ships(s, 3)
+	d := &counting{Destination: h.dest}
+	for _, prefix := range []string{"sst/", "log/"} {
+		var gone atomic.Bool
+		d.set(func(op, name string) error {
+			if op == "get" && strings.HasPrefix(name, prefix) && gone.CompareAndSwap(false, true) {
+				away(t, h, s)
+			}
+			return nil
+		})
+		h.ships(s, 3)
+		fsys := vfs.NewMem()
+		at, err := ship.RestoreOn(ctx, d, fsys, "db", nil)
+		ok(t, err)
+		if !gone.Load() || at.Version != h.last {
+			t.Errorf("%s: restored %v of %d", prefix, at, h.last)
+		}
+	}
+	ok(t, s.Close(ctx))
+}
+
+// Promise (shipping): A follower starts while the objects that it looks at are merged.
+func TestFollowWhileObjectsAreMerged(t *testing.T) {
+	h := newHarbor(t)
+	s := h.start(ship.Options{})
+	h.ships(s, 3)
+	fsys := vfs.NewMem()
+	f := follow(t, h, fsys, ship.FollowOptions{})
+	ok(t, f.WaitFor(ctx, h.last))
+	ok(t, f.Close())
+	h.ships(s, 8)
+	h.now.Add(int64(time.Hour / time.Millisecond))
+	var one sync.Once
+	d := wholeGets{h.dest, func() { one.Do(func() { ok(t, s.Round(ctx)) }) }}
+	f, err := ship.FollowOn(ctx, d, fsys, "copy", &ship.FollowOptions{Open: small})
+	ok(t, err)
+	ok(t, f.WaitFor(ctx, h.last))
+	ok(t, f.Close())
+	ok(t, s.Close(ctx))
+}
+
+// wholeGets is a destination that calls a function before it gives a whole object of the log.
+type wholeGets struct {
+	ship.Destination
+	before func()
+}
+
+// Get implements ship.Destination.
+func (d wholeGets) Get(ctx context.Context, name string, off, n int64) (io.ReadCloser, error) {
+	if n < 0 && strings.HasPrefix(name, "log/") {
+		d.before()
+	}
+	return d.Destination.Get(ctx, name, off, n)
 }

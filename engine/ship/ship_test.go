@@ -267,7 +267,8 @@ func TestSecondShipperFencesTheFirst(t *testing.T) {
 	b := h.start(ship.Options{})
 	h.ends(a)
 	wantIs(t, a.Err(), ship.ErrFenced)
-	wantIs(t, received(t, fenced), ship.ErrFenced)
+	for !errors.Is(received(t, fenced), ship.ErrFenced) { // before, that it is late
+	}
 	wantIs(t, a.Close(ctx), ship.ErrFenced)
 	h.put()
 	ok(t, b.Close(ctx))
@@ -611,6 +612,53 @@ func TestRestoreToATime(t *testing.T) {
 		_, err := ship.RestoreOn(ctx, h.dest, vfs.NewMem(), "db", &ship.RestoreOptions{
 			To: ship.Target{Time: time.UnixMilli(ms)}})
 		wantIs(t, err, ship.ErrMoment)
+	}
+}
+
+// What was durable before a moment is restored with it, also a commit that is made while the
+// shipper looks at log and clock.
+//
+// Promise (shipping): A restore to a known moment of the log has all that was durable before.
+func TestMomentsHaveWhatWasBefore(t *testing.T) {
+	const commits = 20
+	h := newHarbor(t)
+	ok(t, h.db.Close())
+	var mu sync.Mutex
+	before := map[uint64]int64{} // guarded by mu: when a commit was there
+	var on atomic.Bool
+	h.opts.Clock = func() time.Time {
+		if !on.Load() || !mu.TryLock() { // of the commit below
+			return time.UnixMilli(h.now.Load())
+		}
+		defer mu.Unlock()
+		if len(before) < commits {
+			h.put()
+			before[h.last] = h.now.Load()
+		}
+		return time.UnixMilli(h.now.Add(1000))
+	}
+	h.open()
+	s := h.start(ship.Options{})
+	on.Store(true)
+	for n := 0; n < commits; {
+		ok(t, s.WaitFor(ctx, 0))
+		mu.Lock()
+		n = len(before)
+		mu.Unlock()
+	}
+	on.Store(false)
+	ok(t, s.Close(ctx))
+	base := h.contents().Bases[0] // its time is one at which its commits were there
+	for version, ms := range before {
+		at, err := ship.RestoreOn(ctx, h.dest, vfs.NewMem(), "db", &ship.RestoreOptions{
+			To: ship.Target{Time: time.UnixMilli(ms + 1000)}})
+		if errors.Is(err, ship.ErrMoment) {
+			continue // the base is later
+		}
+		ok(t, err)
+		if at != base && at.Version < version && at.Time.UnixMilli() > ms {
+			t.Errorf("%v is restored: commit %d was there at %d", at, version, ms)
+		}
 	}
 }
 

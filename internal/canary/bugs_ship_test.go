@@ -39,7 +39,7 @@ var shipBugs = []bug{
 	{
 		"another history is refused: a shipper goes on without a look at its own",
 		[]edit{{
-			"engine/ship/shipper.go", "	err := s.src.History.Check(e.position())\n",
+			"engine/ship/shipper.go", "	err := s.check(e.seq, e.history)\n",
 			"	err := error(nil)\n",
 		}},
 		"./engine/ship", "TestOtherHistoriesAreRefused",
@@ -187,5 +187,35 @@ var shipBugs = []bug{
 			"from.Stat(src); err != nil && n < 0 {",
 		}},
 		"./engine", "TestCopiesBesideTheWriter",
+	},
+	{
+		"a restore to a moment has all before: a commit may come between log and clock",
+		[]edit{{
+			"engine/ship/log.go", "if last = s.src.Log.LastSeq(); last == before {",
+			"if last = before; true {",
+		}},
+		"./engine/ship", "TestMomentsHaveWhatWasBefore",
+	},
+	{
+		"a follower begins again beside readers: it ends with what they have open",
+		[]edit{{
+			"engine/ship/rebase.go",
+			"		f.o.Logger.Warn(\"close what is replaced\", \"err\", err)\n",
+			"		return err\n",
+		}},
+		"./engine/ship", "TestFollowerBeginsAgainBesideReaders",
+	},
+	{
+		"a restore is not damaged by retention: what is gone with its base is damage",
+		[]edit{{"engine/ship/restore.go", "r.moved(ctx, err); try++", "try < 0; try++"}},
+		"./engine/ship", "TestRestoreWhileItsBaseGoes",
+	},
+	{
+		"a follower starts while objects are merged: one that it does not find ends it",
+		[]edit{{
+			"engine/ship/follow.go", "errors.Is(err, errNotExist) && try < maxLooks; try++ { // m",
+			"errors.Is(err, errNotExist) && try < 0; try++ { // m",
+		}},
+		"./engine/ship", "TestFollowWhileObjectsAreMerged",
 	},
 }

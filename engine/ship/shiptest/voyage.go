@@ -118,7 +118,7 @@ func (v *Voyage) leg() {
 	}
 	v.states = v.states[:last+1]
 	so := ship.Options{Interval: time.Millisecond, Keep: time.Millisecond,
-		BaseEvery: time.Duration(1 + v.Rnd.IntN(50)*int(time.Millisecond))}
+		BaseEvery: []time.Duration{1, 20 * time.Millisecond, time.Hour}[v.Rnd.IntN(3)]}
 	source.Hurry(&so, v.Upkeep)
 	var s *ship.Shipper
 	for s == nil {
