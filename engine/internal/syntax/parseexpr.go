@@ -155,6 +155,9 @@ func (p *parser) in(l Expr, pos int, not bool) Expr {
 		in.Query = p.selectStatement()
 	} else if !p.isOp(")") { // an empty list holds nothing
 		in.List = p.exprs()
+		if q, ok := in.List[0].(*Scalar); ok && len(in.List) == 1 { // in more parentheses
+			in.List, in.Query = nil, p.queryFrom(q.Query)
+		}
 	}
 	p.needOp(")")
 	return in
@@ -239,6 +242,9 @@ func (p *parser) parenthesis(pos int) Expr {
 		return &Scalar{pos, q}
 	}
 	first := p.expr()
+	if q, ok := first.(*Scalar); ok && p.atRest() {
+		first = &Scalar{pos, p.queryFrom(q.Query)}
+	}
 	if p.op(")") {
 		return first
 	}

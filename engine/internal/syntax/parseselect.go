@@ -10,12 +10,23 @@ func (p *parser) atQuery() bool {
 	return p.isWord("SELECT") || p.isWord("WITH") || p.isWord("VALUES")
 }
 
+// atRest reports whether what follows a query in parentheses makes it part of a longer one.
+func (p *parser) atRest() bool {
+	return p.tok.is("UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "OFFSET")
+}
+
 // selectStatement reads a query: set operations of SELECTs, and what follows all of them.
 // INTERSECT binds tighter than UNION and EXCEPT.
-func (p *parser) selectStatement() *Select {
+func (p *parser) selectStatement() *Select { return p.queryFrom(nil) }
+
+// queryFrom reads a query whose first operand, in parentheses, has been read if it is not nil.
+func (p *parser) queryFrom(first *Select) *Select {
 	p.enter()
 	defer p.leave()
 	pos := p.tok.pos
+	if first != nil {
+		pos = first.Pos
+	}
 	var with []With
 	if p.word("WITH") {
 		with = p.withs()
@@ -24,7 +35,7 @@ func (p *parser) selectStatement() *Select {
 				strings.ToUpper(p.tok.text))
 		}
 	}
-	s := p.setOperations()
+	s := p.setOperations(first)
 	more := with != nil || p.isWord("ORDER") || p.isWord("LIMIT") || p.isWord("OFFSET")
 	if more && (s.With != nil || s.OrderBy != nil || s.Limit != nil || s.Offset != nil) {
 		s = &Select{Set: &SetOperation{"UNION", true, []*Select{s}}} // it was in parentheses
@@ -69,16 +80,18 @@ func (p *parser) withs() (out []With) {
 	}
 }
 
-func (p *parser) setOperations() *Select {
-	l := p.intersections()
+func (p *parser) setOperations(first *Select) *Select {
+	l := p.intersections(first)
 	for p.isWord("UNION") || p.isWord("EXCEPT") {
-		l = p.setOperation(l, p.intersections)
+		l = p.setOperation(l, func() *Select { return p.intersections(nil) })
 	}
 	return l
 }
 
-func (p *parser) intersections() *Select {
-	l := p.selectCore()
+func (p *parser) intersections(l *Select) *Select {
+	if l == nil {
+		l = p.selectCore()
+	}
 	for p.isWord("INTERSECT") {
 		l = p.setOperation(l, p.selectCore)
 	}
@@ -250,16 +263,20 @@ func (p *parser) joined(kind JoinKind, natural bool) []Source {
 	return out
 }
 
-// factor reads a table, or joined tables in parentheses.
+// factor reads a table, a query, or joined tables in parentheses.
 func (p *parser) factor(kind JoinKind) []Source {
 	pos := p.tok.pos
 	if !p.op("(") {
 		return []Source{p.source(kind)}
 	}
 	if p.atQuery() {
-		return []Source{p.derived(kind, pos)}
+		return []Source{p.derived(kind, pos, nil)}
 	}
 	out := p.sources()
+	if q := out[0].Query; q != nil && len(out) == 1 && out[0].Alias == "" &&
+		(p.atRest() || p.isOp(")")) {
+		return []Source{p.derived(kind, pos, q)}
+	}
 	p.needOp(")")
 	for _, s := range out[1:] {
 		plain := s.Join == JoinInner && s.Using == nil && !s.Natural
@@ -271,9 +288,10 @@ func (p *parser) factor(kind JoinKind) []Source {
 	return out
 }
 
-// derived reads a subquery of FROM, after its parenthesis.
-func (p *parser) derived(kind JoinKind, pos int) Source {
-	s := Source{Table: Name{Pos: pos}, Join: kind, Query: p.selectStatement()}
+// derived reads a subquery of FROM, after its parenthesis and its first operand if that stands
+// in others.
+func (p *parser) derived(kind JoinKind, pos int, first *Select) Source {
+	s := Source{Table: Name{Pos: pos}, Join: kind, Query: p.queryFrom(first)}
 	p.needOp(")")
 	if !p.atAsOf() && (p.word("AS") || p.isName()) {
 		s.Alias = p.name("name of a subquery").Text
