@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -132,14 +131,10 @@ func resolveRewritten(sel *Select, opt Options) (*query, error) {
 	}
 	last := logical.Merged(full, facts)
 	q, err := attempt(last)
-	if err == nil || last == sel {
+	if err == nil || last == full {
 		return q, err
 	}
-	plain, original := attempt(sel)
-	if original == nil && full == sel { // it is more than can be merged
-		return plain, nil
-	}
-	return nil, cmp.Or(original, err)
+	return attempt(full) // it is more than can be merged, or its error names what the caller knows
 }
 
 func prepareQuery(q *query) (p *Prepared, err error) {

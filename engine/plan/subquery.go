@@ -73,7 +73,7 @@ func (q *query) absorb(term expr.Expr) (joined bool, err error) {
 		if len(t.List) != 1 {
 			return false, nil
 		}
-		if s, ok := t.List[0].(expr.Subquery); ok {
+		if s, ok := t.List[0].(expr.Subquery); ok && !logical.HasQuery(t.X) {
 			sub, anti := s.Query.(*subquery), not != t.Not
 			if anti && oneSided(t.X, sub.query) {
 				return false, nil
@@ -161,8 +161,8 @@ func (q *query) compareRows(r *relation, left, right []expr.Expr, anti bool) (bo
 		if len(left) > 1 {
 			return false, nil
 		}
-		for _, on := range r.on {
-			if sourcesOf(on)&^mine != 0 {
+		for _, e := range append(right, r.on...) {
+			if sourcesOf(e)&^mine != 0 {
 				return false, nil
 			}
 		}
@@ -250,7 +250,9 @@ func (q *query) asParams(e expr.Expr) (expr.Expr, error) {
 		if s.query.correlated {
 			return q.apply(s, sub.Kind), nil
 		}
-		if !s.asParam {
+		if same := s.among(q.subs); same != nil {
+			s = same
+		} else if !s.asParam {
 			s.asParam = true
 			s.param = q.scope.newParam()
 			q.subs = append(q.subs, s)
@@ -326,8 +328,8 @@ func (q *query) seenFrom(e expr.Expr) (expr.Expr, error) {
 			at := OuterAt(1, Aggregates)
 			return expr.Column{Source: at, Ordinal: x.Index, Name: x.Name}, nil
 		case expr.Subquery:
-			return nil, &UnsupportedError{q.position(e), "a subquery in a row before " +
-				"IN (SELECT …); compute its value in a subquery of FROM"}
+			sel := x.Query.(*subquery).query.sel.FurtherIn()
+			return expr.Subquery{Query: sel, Kind: x.Kind}, nil
 		}
 		return x, nil
 	})
@@ -349,15 +351,31 @@ func applies(e expr.Expr) (found bool) {
 	return found
 }
 
-// apply makes an expression of a subquery that has columns of queries around. Equal ones are one:
-// an expression of ORDER BY can be that of a column of the result.
+// among returns the one of some subqueries that is the same, or nil. Those of a query that are the
+// same are one: an expression of ORDER BY can be that of a column of the result.
+func (s *subquery) among(others []*subquery) *subquery {
+	for _, other := range others {
+		if other == s || other.kind == s.kind && other.key() == s.key() {
+			return other
+		}
+	}
+	return nil
+}
+
+// key is equal for subqueries that are the same.
+func (s *subquery) key() string {
+	if s.shape == "" {
+		w := logical.KeyOf(s.query.sel, nil)
+		s.shape = string(w.Bytes())
+		w.Release()
+	}
+	return s.shape
+}
+
+// apply makes an expression of a subquery that has columns of queries around.
 func (q *query) apply(s *subquery, kind expr.SubqueryKind) expr.Expr {
-	w := logical.KeyOf(s.query.sel, nil)
-	s.shape = string(w.Bytes())
-	w.Release()
-	same := func(other *subquery) bool { return other.kind == s.kind && other.shape == s.shape }
-	if i := slices.IndexFunc(q.applied, same); i >= 0 {
-		s = q.applied[i]
+	if same := s.among(q.applied); same != nil {
+		s = same
 	} else {
 		q.applied = append(q.applied, s)
 		// What does not depend on columns of queries around is run once, not here.

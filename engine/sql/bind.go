@@ -3,6 +3,7 @@ package sql
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
@@ -367,8 +368,8 @@ func (sc *scope) byNumber(where string, e syntax.Expr) *boundOutput {
 	if !ok || l.Kind != syntax.LiteralNumber {
 		return nil
 	}
-	n, ok := sc.b.literal(l).AsInt()
-	if !ok || n < 1 || n > int64(len(sc.outputs)) {
+	n, err := strconv.Atoi(l.Text)
+	if err != nil || n < 1 || n > len(sc.outputs) {
 		sc.b.fail(l.Pos, "%s %s: the result has columns 1 to %d", where, l.Text, len(sc.outputs))
 	}
 	return &sc.outputs[n-1]

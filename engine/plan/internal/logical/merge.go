@@ -49,7 +49,7 @@ func (sel *Select) mayMerge(i int) bool {
 	}
 	columns := true // there is nothing but columns in the result
 	for _, o := range in.Columns {
-		if hasQuery(o.Expr) {
+		if HasQuery(o.Expr) {
 			return false
 		}
 		c, ok := o.Expr.(expr.Column)
@@ -66,14 +66,14 @@ func (sel *Select) mayMerge(i int) bool {
 	case HasFullJoin(in):
 		return len(sel.From) == 1 // it stands alone: see IsolateFullJoins
 	case outer: // where there is no partner, all columns are NULL
-		return alone && !hasQuery(in.Where)
+		return alone && !HasQuery(in.Where)
 	}
 	return len(in.OrderBy) == 0 || len(sel.From) == 1 && !sel.concatenates()
 }
 
 // HasSubquery reports whether there is a subquery in an expression.
 func HasSubquery(sel *Select) (found bool) {
-	Places(sel, func(e *expr.Expr) { found = found || hasQuery(*e) })
+	Places(sel, func(e *expr.Expr) { found = found || HasQuery(*e) })
 	return found
 }
 
@@ -89,8 +89,8 @@ func (sel *Select) concatenates() bool {
 	})
 }
 
-// hasQuery reports whether there is a subquery in an expression, which may be nil.
-func hasQuery(e expr.Expr) (found bool) {
+// HasQuery reports whether there is a subquery in an expression, which may be nil.
+func HasQuery(e expr.Expr) (found bool) {
 	expr.Walk(e, func(x expr.Expr) bool {
 		_, ok := x.(expr.Subquery)
 		found = found || ok
@@ -231,6 +231,38 @@ func substituteIn(e expr.Expr, steps int, f func(expr.Column) expr.Expr) expr.Ex
 		c.Source = source
 		return moveIn(f(c), steps), nil
 	})
+	return out
+}
+
+// FurtherIn returns a subquery as it stands in a query of its own around it.
+func (sel *Select) FurtherIn() *Select { return sel.furtherIn(0) }
+
+// furtherIn adds a step to the columns of queries that are more than so many steps out.
+func (sel *Select) furtherIn(steps int) *Select {
+	out := sel.MapExprs(func(e expr.Expr) expr.Expr {
+		moved, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) { // never an error
+			if inner := subqueryOf(x); inner != nil {
+				return expr.Subquery{Query: inner.furtherIn(steps + 1),
+					Kind: x.(expr.Subquery).Kind}, nil
+			}
+			if c, ok := x.(expr.Column); ok {
+				if n, source := OuterOf(c.Source); n > steps {
+					c.Source = OuterAt(n+1, source)
+				}
+				return c, nil
+			}
+			return x, nil
+		})
+		return moved
+	})
+	out.From, out.Position = slices.Clone(out.From), nil // it knows other expressions
+	for i := range out.From {
+		queries := slices.Clone(out.From[i].Queries)
+		for j := range queries {
+			queries[j] = queries[j].furtherIn(steps)
+		}
+		out.From[i].Queries = queries
+	}
 	return out
 }
 
