@@ -75,9 +75,6 @@ func (q *query) absorb(term expr.Expr) (joined bool, err error) {
 		}
 		if s, ok := t.List[0].(expr.Subquery); ok && !logical.HasQuery(t.X) {
 			sub, anti := s.Query.(*subquery), not != t.Not
-			if anti && oneSided(t.X, sub.query) {
-				return false, nil
-			}
 			return q.joinSubquery(sub, anti, t.X)
 		}
 	case expr.Subquery:
@@ -87,15 +84,6 @@ func (q *query) absorb(term expr.Expr) (joined bool, err error) {
 		}
 	}
 	return false, nil
-}
-
-// oneSided says whether the equality of an IN has columns on one of its sides at most. Then no
-// join could tell NOT IN that is unknown, for a NULL, from NOT IN that is true.
-func oneSided(x expr.Expr, inner *query) bool {
-	if inner.correlated || len(inner.outputs) != 1 {
-		return false
-	}
-	return sourcesOf(x) == 0 || inner.simple() && sourcesOf(inner.outputs[0].Expr) == 0
 }
 
 // joinSubquery adds a semi or anti join, if it can be one; x is the left side of IN, nil of EXISTS.
@@ -146,8 +134,9 @@ func (q *query) joinSubquery(s *subquery, anti bool, x expr.Expr) (joined bool, 
 	return joined, err
 }
 
-// compareRows adds the equality of an IN to the condition of its join. NOT IN is not a
-// plain anti join where a NULL could be compared, and no join if it is correlated.
+// compareRows adds the equality of an IN to the condition of its join. NOT IN is not a plain anti
+// join where a NULL could be compared, and no join if it is correlated or has columns on one of its
+// sides at most: that could not tell NOT IN that is unknown, for a NULL, from NOT IN that is true.
 func (q *query) compareRows(r *relation, left, right []expr.Expr, anti bool) (bool, error) {
 	mine := uint64(1) << r.source
 	for i := range left {
@@ -158,11 +147,11 @@ func (q *query) compareRows(r *relation, left, right []expr.Expr, anti bool) (bo
 			anti && (q.nullable(left[i]) || q.nullable(right[i]))
 	}
 	if r.nullAware {
-		if len(left) > 1 {
+		if len(left) > 1 || sourcesOf(left[0]) == 0 || sourcesOf(right[0]) != mine {
 			return false, nil
 		}
-		for _, e := range append(right, r.on...) {
-			if sourcesOf(e)&^mine != 0 {
+		for _, on := range r.on {
+			if sourcesOf(on)&^mine != 0 {
 				return false, nil
 			}
 		}
