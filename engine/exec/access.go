@@ -194,7 +194,9 @@ func (a *access) run(yield func([]expr.Value) bool) error {
 	}
 	s := &a.into
 	*s = sink{access: a, yield: yield, left: a.node.Limit, block: s.block}
-	return first(a.read(s), s.finish(), s.err)
+	err := a.read(s)
+	s.finish()
+	return first(err, s.err)
 }
 
 // sink takes the items of an access, one after the other, and hands on rows.
@@ -394,13 +396,12 @@ func (s *sink) flush() {
 }
 
 // finish fetches what is left on the list.
-func (s *sink) finish() error {
+func (s *sink) finish() {
 	if s.fetch == nil {
-		return nil
+		return
 	}
 	if !s.done && s.fetch.len() > 0 {
 		s.flush()
 	}
 	s.fetch.reset()
-	return nil
 }

@@ -216,7 +216,8 @@ func (a *access) readShared(s *sink) error {
 		if !a.worker.enter(int64(i)) {
 			break
 		}
-		if err := first(a.one(&streams[i], s.take), s.finish()); err != nil {
+		err := a.one(&streams[i], s.take)
+		if s.finish(); err != nil {
 			return err
 		}
 	}

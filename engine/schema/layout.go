@@ -96,14 +96,12 @@ func (l *Layout) Slot(ordinal int) *Slot {
 // Writer writes a body, column by column: fixed ones in any order, variable ones in the
 // order of the slots. It is a value for one goroutine; make one with Layout.Writer.
 type Writer struct {
-	buf    []byte
-	start  int // of the body
-	ends   int // of the ends
-	data   int // of the variable part
-	width  int // of an end
-	vars   int
-	format int // position of the format byte
-	layout *Layout
+	buf   []byte
+	start int // of the body
+	ends  int // of the ends
+	data  int // of the variable part
+	width int // of an end
+	vars  int
 }
 
 // On disk: the format byte is the width of an end: version 1 of the format.
@@ -116,7 +114,7 @@ const (
 // writer starts a body after the content of dst, whose byte at format is the format byte.
 // size is what the variable columns take, if it is known, or less.
 func (l *Layout) writer(dst []byte, format, size int) Writer {
-	w := Writer{layout: l, vars: l.Vars, format: format, width: endWidth(size)}
+	w := Writer{vars: l.Vars, width: endWidth(size)}
 	dst[format] = byte(w.width)
 	n := l.base + max(l.Vars-1, 0)*w.width
 	w.start = len(dst)

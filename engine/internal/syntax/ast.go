@@ -135,7 +135,6 @@ type Assignment struct {
 
 // Update is an UPDATE statement.
 type Update struct {
-	Pos       int
 	Table     Name
 	Alias     string // as written, or empty
 	Set       []Assignment
@@ -145,7 +144,6 @@ type Update struct {
 
 // Delete is a DELETE statement.
 type Delete struct {
-	Pos       int
 	Table     Name
 	Alias     string // as written, or empty
 	Where     Expr
@@ -154,7 +152,6 @@ type Delete struct {
 
 // Explain is EXPLAIN or, with Run, EXPLAIN ANALYZE.
 type Explain struct {
-	Pos       int
 	Run       bool
 	Statement Statement // *Select, *Update or *Delete
 }
@@ -191,7 +188,6 @@ type KeyColumn struct {
 
 // CreateTable is a CREATE TABLE statement.
 type CreateTable struct {
-	Pos       int
 	Table     Name
 	IfMissing bool
 	Columns   []ColumnDef
@@ -226,7 +222,6 @@ type Sharding struct {
 
 // CreateIndex is a CREATE INDEX statement or an index inside CREATE TABLE.
 type CreateIndex struct {
-	Pos       int
 	Index     Name
 	Table     Name
 	IfMissing bool
@@ -273,7 +268,6 @@ type AlterTable struct {
 
 // CreateView is a CREATE VIEW statement.
 type CreateView struct {
-	Pos       int
 	View      Name
 	Replace   bool
 	IfMissing bool
@@ -283,21 +277,18 @@ type CreateView struct {
 
 // DropView is a DROP VIEW statement.
 type DropView struct {
-	Pos      int
 	View     Name
 	IfExists bool
 }
 
 // DropTable is a DROP TABLE statement.
 type DropTable struct {
-	Pos      int
 	Table    Name
 	IfExists bool
 }
 
 // DropIndex is a DROP INDEX statement.
 type DropIndex struct {
-	Pos      int
 	Index    Name
 	Table    Name // empty: the only table with such an index
 	IfExists bool
@@ -305,7 +296,6 @@ type DropIndex struct {
 
 // Analyze is an ANALYZE statement: statistics are gathered again.
 type Analyze struct {
-	Pos   int
 	Table Name // empty: all
 }
 
@@ -319,7 +309,6 @@ type Show struct {
 
 // Transaction is a statement about the transaction of a session, named by what it does.
 type Transaction struct {
-	Pos int
 	// Verb is BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE or ROLLBACK TO.
 	Verb      string
 	ReadOnly  bool // BEGIN READ ONLY

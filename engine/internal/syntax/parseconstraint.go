@@ -99,7 +99,6 @@ func (p *parser) addConstraint(a *AlterTable) (Statement, bool) {
 		return a, true
 	case p.isWord("UNIQUE"):
 		x := []CreateIndex{p.uniqueConstraint(a.Table, name)}
-		x[0].Pos = a.Pos
 		nameIndexes(x)
 		p.oneChange()
 		return &x[0], true

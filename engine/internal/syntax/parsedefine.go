@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-func (p *parser) create(pos int) Statement {
+func (p *parser) create() Statement {
 	if p.words("OR", "REPLACE") {
 		if !p.isWord("VIEW") {
 			p.fail("expected VIEW after CREATE OR REPLACE, found %s", p.found())
 		}
-		v := p.createView(pos)
+		v := p.createView()
 		v.Replace = true
 		return v
 	}
 	unique := p.word("UNIQUE")
 	switch {
 	case !unique && p.isWord("VIEW"):
-		return p.createView(pos)
+		return p.createView()
 	case !unique && p.word("TABLE"):
-		return p.createTable(pos)
+		return p.createTable()
 	case p.word("INDEX"):
-		x := p.createIndex(pos, unique)
+		x := p.createIndex(unique)
 		return &x
 	}
 	p.refuseAbsent(absentObjects)
@@ -31,11 +31,11 @@ func (p *parser) create(pos int) Statement {
 }
 
 // createView reads from VIEW on.
-func (p *parser) createView(pos int) *CreateView {
+func (p *parser) createView() *CreateView {
 	p.needWord("VIEW")
-	v := &CreateView{Pos: pos, IfMissing: p.ifNotExists(), View: p.name("view")}
+	v := &CreateView{IfMissing: p.ifNotExists(), View: p.name("view")}
 	if p.isOp("(") {
-		v.Columns = p.names("column")
+		v.Columns = p.columnNames()
 	}
 	p.needWord("AS")
 	if !p.atQuery() && !p.isOp("(") {
@@ -50,8 +50,8 @@ func (p *parser) createView(pos int) *CreateView {
 
 func (p *parser) ifNotExists() bool { return p.words("IF", "NOT", "EXISTS") }
 
-func (p *parser) createTable(pos int) Statement {
-	t := &CreateTable{Pos: pos, IfMissing: p.ifNotExists()}
+func (p *parser) createTable() Statement {
+	t := &CreateTable{IfMissing: p.ifNotExists()}
 	t.Table = p.name("table")
 	p.refuseAbsent(absentTables)
 	p.needOp("(")
@@ -123,7 +123,7 @@ func (p *parser) tablePart(t *CreateTable) {
 		p.refuseAbsent(map[string]string{"FOREIGN": absentConstraints["FOREIGN"]})
 		c := p.columnDef()
 		if t.Columns = append(t.Columns, c); c.Unique {
-			t.Indexes = append(t.Indexes, CreateIndex{Pos: pos, Unique: true, Table: t.Table,
+			t.Indexes = append(t.Indexes, CreateIndex{Unique: true, Table: t.Table,
 				Index: Name{Pos: pos}, Columns: []KeyColumn{{Name: c.Name}}})
 		}
 	}
@@ -266,8 +266,8 @@ func (p *parser) restOfKey() []KeyColumn {
 	}
 }
 
-func (p *parser) createIndex(pos int, unique bool) CreateIndex {
-	x := CreateIndex{Pos: pos, Unique: unique, IfMissing: p.ifNotExists()}
+func (p *parser) createIndex(unique bool) CreateIndex {
+	x := CreateIndex{Unique: unique, IfMissing: p.ifNotExists()}
 	if !p.peek().is("ON") {
 		p.refuseAbsent(absentIndexes)
 	}
@@ -288,7 +288,7 @@ func (p *parser) indexBody(x *CreateIndex) {
 	for {
 		switch {
 		case p.word("INCLUDE"):
-			x.Include = append(x.Include, p.names("column")...)
+			x.Include = append(x.Include, p.columnNames()...)
 		case p.isWord("SHARD"):
 			p.shard(&x.Sharding)
 		case p.word("LOCAL"):
@@ -400,7 +400,6 @@ func (p *parser) alter(pos int) Statement {
 	case p.word("ADD"):
 		if p.isWord("UNIQUE") || p.isWord("INDEX") || p.atKey() {
 			x := []CreateIndex{p.indexPart(a.Table)}
-			x[0].Pos = pos
 			nameIndexes(x)
 			p.oneChange()
 			return &x[0]
@@ -428,7 +427,7 @@ func (p *parser) alter(pos int) Statement {
 		if next := p.peek(); p.isWord("INDEX") || p.isWord("KEY") &&
 			(next.kind == tokenName || next.kind == tokenQuoted) {
 			p.advance()
-			d := &DropIndex{Pos: pos, Table: a.Table, Index: p.name("index")}
+			d := &DropIndex{Table: a.Table, Index: p.name("index")}
 			p.oneChange()
 			return d
 		}
@@ -513,15 +512,15 @@ func (p *parser) alterIndex(pos int) Statement {
 	return a
 }
 
-func (p *parser) drop(pos int) Statement {
+func (p *parser) drop() Statement {
 	switch {
 	case p.word("TABLE"):
-		d := &DropTable{Pos: pos, IfExists: p.words("IF", "EXISTS")}
+		d := &DropTable{IfExists: p.words("IF", "EXISTS")}
 		d.Table = p.name("table")
 		p.oneDrop()
 		return d
 	case p.word("INDEX"):
-		d := &DropIndex{Pos: pos, IfExists: p.words("IF", "EXISTS")}
+		d := &DropIndex{IfExists: p.words("IF", "EXISTS")}
 		d.Index = p.name("index")
 		if p.word("ON") {
 			d.Table = p.name("table")
@@ -530,7 +529,7 @@ func (p *parser) drop(pos int) Statement {
 		return d
 	}
 	if p.word("VIEW") {
-		d := &DropView{Pos: pos, IfExists: p.words("IF", "EXISTS")}
+		d := &DropView{IfExists: p.words("IF", "EXISTS")}
 		d.View = p.name("view")
 		p.oneDrop()
 		return d

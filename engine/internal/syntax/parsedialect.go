@@ -110,7 +110,7 @@ func (p *parser) atKey() bool {
 // indexPart reads UNIQUE [INDEX | KEY], INDEX or KEY, a name, which may be missing, and the body
 // of the index.
 func (p *parser) indexPart(table Name) CreateIndex {
-	x := CreateIndex{Pos: p.tok.pos, Table: table, Unique: p.word("UNIQUE")}
+	x := CreateIndex{Table: table, Unique: p.word("UNIQUE")}
 	if !p.word("INDEX") && !p.word("KEY") && !x.Unique {
 		p.needWord("INDEX")
 	}

@@ -302,12 +302,12 @@ func (p *parser) name(what string) Name {
 	return n
 }
 
-// names reads names in parentheses.
-func (p *parser) names(what string) []Name {
+// columnNames reads names of columns in parentheses.
+func (p *parser) columnNames() []Name {
 	var out []Name
 	p.needOp("(")
 	for {
-		out = append(out, p.name(what))
+		out = append(out, p.name("column"))
 		if !p.op(",") {
 			p.needOp(")")
 			return out
@@ -335,15 +335,15 @@ func (p *parser) statement() Statement {
 	case p.isWord("DELETE"):
 		return p.delete()
 	case p.word("EXPLAIN"):
-		return p.explain(pos)
+		return p.explain()
 	case p.word("CREATE"):
-		return p.create(pos)
+		return p.create()
 	case p.word("ALTER"):
 		return p.alter(pos)
 	case p.word("DROP"):
-		return p.drop(pos)
+		return p.drop()
 	case p.word("ANALYZE"):
-		a := &Analyze{Pos: pos}
+		a := &Analyze{}
 		if p.isName() {
 			a.Table = p.name("table")
 		}
@@ -366,8 +366,8 @@ func (p *parser) statement() Statement {
 var firstWords = []string{"ANALYZE", "SELECT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "CREATE",
 	"ALTER", "DROP"}
 
-func (p *parser) explain(pos int) Statement {
-	e := &Explain{Pos: pos, Run: p.word("ANALYZE")}
+func (p *parser) explain() Statement {
+	e := &Explain{Run: p.word("ANALYZE")}
 	switch {
 	case p.atQuery(), p.isOp("("):
 		e.Statement = p.selectStatement()

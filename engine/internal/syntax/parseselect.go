@@ -68,7 +68,7 @@ func (p *parser) withs() (out []With) {
 	for {
 		w := With{Name: p.name("name of a query")}
 		if p.isOp("(") {
-			w.Columns = p.names("column")
+			w.Columns = p.columnNames()
 		}
 		p.needWord("AS")
 		p.needOp("(")
@@ -246,7 +246,7 @@ func (p *parser) joined(kind JoinKind, natural bool) []Source {
 		last = &out[0]
 	}
 	if using {
-		last.Using = p.names("column")
+		last.Using = p.columnNames()
 	}
 	if last.Natural = natural; using || natural {
 		return out

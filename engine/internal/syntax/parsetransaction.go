@@ -3,7 +3,7 @@ package syntax
 // transaction reads a statement about a transaction; it returns nil for others. Other languages
 // have several words for some of them; the result has one.
 func (p *parser) transaction() Statement {
-	t := &Transaction{Pos: p.tok.pos}
+	t := &Transaction{}
 	switch {
 	case p.word("BEGIN"):
 		p.noise()

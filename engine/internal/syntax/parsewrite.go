@@ -30,7 +30,7 @@ func (p *parser) insert() Statement {
 		p.advance()
 		s.Columns = []Name{}
 	case p.isOp("("):
-		s.Columns = p.names("column")
+		s.Columns = p.columnNames()
 	}
 	switch {
 	case s.Columns == nil && p.words("DEFAULT", "VALUES"):
@@ -94,7 +94,7 @@ func (p *parser) assigned() []Expr {
 func (p *parser) upsert(pos int) *Upsert {
 	u := &Upsert{Pos: pos}
 	if p.isOp("(") {
-		u.Columns = p.names("column")
+		u.Columns = p.columnNames()
 	}
 	p.needWord("DO")
 	if p.word("NOTHING") {
@@ -127,7 +127,7 @@ func (p *parser) assignments() []Assignment {
 }
 
 func (p *parser) update() Statement {
-	s := &Update{Pos: p.tok.pos}
+	s := &Update{}
 	p.needWord("UPDATE")
 	s.Table = p.name("table")
 	s.Alias = p.alias()
@@ -158,7 +158,7 @@ func (p *parser) writeWhere() (where Expr) {
 }
 
 func (p *parser) delete() Statement {
-	s := &Delete{Pos: p.tok.pos}
+	s := &Delete{}
 	p.needWord("DELETE")
 	if next := p.peek(); p.isName() && next.is("FROM", "USING") {
 		p.fail("kstone has no DELETE of several tables; write DELETE FROM table WHERE key IN " +

@@ -40,7 +40,7 @@ counted apart, on standard error, or with --internal as items; --table counts ro
 	f.conditions.add(a, cmd)
 	f.keys.addPrefix(cmd)
 	f.where.add(cmd)
-	f.table.add(a, cmd)
+	f.table.add(cmd)
 	a.InternalFlag(cmd, &f.internal)
 	a.AsOfFlag(cmd)
 	cli.Before(cmd, func() error {

@@ -116,7 +116,7 @@ them into n disjoint parts, counted from 0, for readers in parallel.`,
 	f.page.add(a, cmd)
 	f.keys.add(a, cmd)
 	f.where.add(cmd)
-	f.table.add(a, cmd)
+	f.table.add(cmd)
 	cmd.Flags().StringVar(&f.segment, "segment", "", "part `i/n`, counted from 0, for example 0/4")
 	cmd.Flags().BoolVar(&f.unordered, "unordered", false,
 		"list stripe by stripe instead of in key order")

@@ -145,7 +145,7 @@ func (r *rangeFlags) restrict(a *cli.App, s *layout.Schema, sc *engine.Scan) err
 // tableFlag makes a command about items one about the rows of a table.
 type tableFlag struct{ name string }
 
-func (f *tableFlag) add(a *cli.App, cmd *cobra.Command) {
+func (f *tableFlag) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.name, "table", "", "rows of this `TABLE` in place of items")
 }
 

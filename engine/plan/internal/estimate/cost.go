@@ -60,7 +60,6 @@ const (
 	// DefaultDistinct is the fraction of rows with different values of one column.
 	DefaultDistinct = 0.1
 	DefaultRange    = 1.0 / 3 // x < ?
-	defaultBetween  = 1.0 / 9 // x BETWEEN ? AND ?
 	defaultPrefix   = 0.05    // x begins with ?
 	defaultNull     = 0.05    // x IS NULL
 	DefaultOther    = 0.5     // anything else

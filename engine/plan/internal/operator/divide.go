@@ -12,7 +12,6 @@ import (
 // an access, and which sides hash joins keep. The zero Divisions divide nothing.
 type Divisions struct {
 	params  []expr.Value
-	whole   bool // nothing is divided
 	below   map[Node]*Access
 	gathers map[Node]*Access
 	swapped map[*Join]bool
@@ -21,7 +20,7 @@ type Divisions struct {
 // Divide returns the divisions of a plan with values of its parameters. Whole says that nothing is
 // divided.
 func Divide(root Node, params []expr.Value, whole bool) Divisions {
-	d := Divisions{params: params, whole: whole}
+	d := Divisions{params: params}
 	d.walk(root, whole)
 	return d
 }

@@ -47,7 +47,6 @@ type opInfo struct {
 	// unique says that no other row may have the key of the operation: of rows, and of
 	// entries as schema.Entry.Unique.
 	unique bool
-	kept   bool // as schema.Entry.Kept
 	// replaces says that a row with this key is not in the way: it was found to be absent, and
 	// is replaced when it is there by now.
 	replaces bool
@@ -280,7 +279,7 @@ func (w *Writer) putEntry(e *schema.Entry, key store.Key, expiry int64) {
 	if e.Unique && !e.Kept {
 		op.Cond = store.Absent()
 	}
-	w.add(op, opInfo{index: e.Index, key: key, puts: true, unique: e.Unique, kept: e.Kept})
+	w.add(op, opInfo{index: e.Index, key: key, puts: true, unique: e.Unique})
 }
 
 func (w *Writer) deleteEntry(e *schema.Entry, key store.Key) {

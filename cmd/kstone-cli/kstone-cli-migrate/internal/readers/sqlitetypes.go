@@ -21,8 +21,6 @@ const (
 // numbers.
 type storage struct{ ints, reals, texts, blobs, nulls, notBools, bigs int64 }
 
-const storageCounts = 7
-
 // maxCounted is how many columns one query looks at: SQLite has at most 2000 in a result.
 const maxCounted = 100
 
