@@ -20,9 +20,6 @@ func (r *Reader) Ranks(lo, hi []byte, snap base.SeqNum) (from, to int64, ok bool
 	if err != nil || t.partRanks == nil || t.props.keys != m.Entries {
 		return 0, 0, false, err
 	}
-	if k := t.known.Find(lo, hi); k != nil {
-		return k.from, k.to, true, nil
-	}
 	to = int64(m.Entries)
 	if len(lo) > 0 {
 		from, err = r.rank(t, lo)
@@ -30,10 +27,7 @@ func (r *Reader) Ranks(lo, hi []byte, snap base.SeqNum) (from, to int64, ok bool
 	if hi != nil && err == nil {
 		to, err = r.rank(t, hi)
 	}
-	if to = max(from, to); err == nil && t.known.Meet(lo, hi) {
-		t.known.Keep(lo, hi, rankedSpan{from, to})
-	}
-	return from, to, err == nil, err
+	return from, max(from, to), err == nil, err
 }
 
 // Has reports whether the file has a version of a key of [lo, hi), where nil hi is no bound. It
