@@ -43,7 +43,7 @@ type Options struct {
 }
 
 // Prepared is a query for which everything was decided that does not depend on values. It
-// is immutable, but for Attached, and may be bound concurrently.
+// is immutable, and may be bound concurrently.
 type Prepared struct {
 	q           *query
 	root        Node
@@ -58,9 +58,6 @@ type Prepared struct {
 	resolver *variants
 	// joined is the query with semi joins for the subqueries that have a bound, nil if none has.
 	joined *Prepared
-
-	// Attached is what a layer keeps with the query, under a lock of its own.
-	Attached any
 }
 
 type preparedSub struct {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
@@ -17,7 +18,8 @@ type shapes struct {
 	most int
 
 	mu  sync.Mutex
-	all []*shape // also Prepared.Attached of their plans
+	all []*shape
+	by  map[weak.Pointer[plan.Prepared]]*shape // all, by their plans, as long as those live
 }
 
 // shape is what is known about the executions of one prepared query. Why it has a copy of the query
@@ -37,12 +39,16 @@ func (s *shapes) of(c *compiled) *shape {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if one, ok := c.plan.Attached.(*shape); ok || len(s.all) >= s.most {
+	key := weak.Make(c.plan)
+	if one := s.by[key]; one != nil || len(s.all) >= s.most {
 		return one
 	}
 	one := &shape{sel: *c.sel}
 	one.sel.Position = nil // it has the text and its tree
-	c.plan.Attached, s.all = one, append(s.all, one)
+	if s.all = append(s.all, one); s.by == nil {
+		s.by = map[weak.Pointer[plan.Prepared]]*shape{}
+	}
+	s.by[key] = one
 	return one
 }
 
