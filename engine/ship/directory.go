@@ -1,6 +1,7 @@
 package ship
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,10 @@ import (
 // directory is a destination in a directory: an object is a file. Put writes a file of another
 // name, syncs it, and links it to its own name, which fails if there is one; then it syncs the
 // directory. A crash leaves a temporary file, which a process removes with its first Put, when it
-// is an hour old.
+// is an hour old, or an object whose name is not durable. So does a sync that fails. Such an object
+// counts as one that is there, so names are made durable before anything is built on them: all with
+// the first Put of a process and with that after a failed sync, and one that is taken with the Put
+// that finds it.
 //
 // It works on a file system with hard links.
 type directory struct {
@@ -30,7 +34,9 @@ type directory struct {
 	dir  string
 	last atomic.Uint64 // number of the last temporary file
 	tidy sync.Once
-	seen sync.Map // the directories that were there
+	// settled: no sync of a directory has failed since all were synced.
+	settled atomic.Bool
+	seen    sync.Map // the directories that were there
 }
 
 // temporary is where objects are written.
@@ -48,13 +54,16 @@ func (d *directory) path(name string) string {
 
 // Put implements Destination.
 func (d *directory) Put(ctx context.Context, name string, content io.ReaderAt, size int64) error {
+	to := d.path(name)
+	if err := d.settle(); err != nil {
+		return err
+	}
 	if _, err := d.Head(ctx, name); !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {
-			err = fmt.Errorf("%s: %w", d.path(name), errExist)
+			err = cmp.Or(d.sync(filepath.Dir(to)), fmt.Errorf("%s: %w", to, errExist))
 		}
 		return err
 	}
-	to := d.path(name)
 	for _, dir := range []string{filepath.Dir(to), d.path(temporary)} {
 		if err := d.ready(dir); err != nil {
 			return err
@@ -74,10 +83,45 @@ func (d *directory) Put(ctx context.Context, name string, content io.ReaderAt, s
 		return fmt.Errorf("%s: the file system has no hard links, which a destination needs: "+
 			"name a directory on another one: %w", d.dir, err)
 	}
-	if err != nil {
+	if err == nil || errors.Is(err, errExist) {
+		err = cmp.Or(d.sync(filepath.Dir(to)), err)
+	}
+	return err
+}
+
+// settle makes the names of all objects durable, unless they are.
+func (d *directory) settle() error {
+	if d.settled.Swap(true) {
+		return nil
+	}
+	names, err := d.fs.List(d.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		d.settled.Store(false)
 		return err
 	}
-	return d.fs.SyncDir(filepath.Dir(to))
+	for _, name := range append(names, ".", "..") {
+		name = filepath.Join(d.dir, name)
+		var st vfs.Info
+		if st, err = d.fs.Stat(name); err == nil && st.IsDir {
+			err = d.sync(name)
+		}
+		if err != nil {
+			d.settled.Store(false)
+			return err
+		}
+	}
+	return nil
+}
+
+// sync makes the names in a directory durable.
+func (d *directory) sync(dir string) error {
+	err := d.fs.SyncDir(dir)
+	if err != nil {
+		d.settled.Store(false)
+	}
+	return err
 }
 
 // ready makes a directory, unless it was there before and is gone. Why: the disk may not be mounted
@@ -89,7 +133,9 @@ func (d *directory) ready(dir string) error {
 		return fmt.Errorf("%s is gone: mount the disk, or move the directory back", dir)
 	}
 	if err != nil {
-		err = manifest.MakeDir(d.fs, dir)
+		if err = manifest.MakeDir(d.fs, dir); err != nil {
+			d.settled.Store(false)
+		}
 	}
 	if err == nil {
 		d.seen.Store(dir, true)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,6 +53,67 @@ func TestRestoreIsDurable(t *testing.T) {
 	ok(t, err)
 }
 
+// A sync of a directory of the destination fails, or the process ends there. What the shipper says
+// then, or the next one, holds when the power of the destination fails, too.
+//
+// Promise (shipping): What is reported as shipped to a directory survives a power cut, also if a
+// process has ended, or failed, after it made an object and before that was durable.
+func TestObjectsAreDurable(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		for at, more := int64(1), true; more; at++ {
+			h := newHarbor(t)
+			h.put()
+			disk := vfstest.NewCrash()
+			plan := &vfstest.FailPlan{At: at, Err: errServer, Lasting: killed,
+				Match: func(op vfstest.Op) bool { return op.Kind == vfstest.OpSyncDir }}
+			h.dest = &counting{Destination: ship.DirectoryOn(vfstest.NewFault(disk, plan.Hook),
+				"dest")}
+			var s *ship.Shipper
+			begin := func() {
+				var err error
+				for s, err = h.tryStart(ship.Options{}); err != nil && !killed; {
+					s, err = h.tryStart(ship.Options{})
+				}
+			}
+			if begin(); s != nil {
+				h.put()
+				settle := func() bool { return !killed || s.Metrics().Failures == 0 }
+				for s.Metrics().Restorable < h.last && settle() {
+					runtime.Gosched()
+				}
+			}
+			if _, more = plan.Failed(); more && killed {
+				if s != nil {
+					now, cancel := context.WithCancel(ctx)
+					cancel()
+					_ = s.Close(now)
+				}
+				disk = disk.Kill()
+				h.dest = &counting{Destination: ship.DirectoryOn(disk, "dest")}
+				killed = false
+				begin()
+				killed = true
+			}
+			m := s.Metrics()
+			after := ship.DirectoryOn(disk.PowerCut(testutil.Rand(t), 0), "dest")
+			c, err := ship.List(ctx, after)
+			if m.Bases {
+				ok(t, err)
+			}
+			if n := len(c.Ranges); m.Bases && c.Ranges[n-1].Last.Version < m.Restorable {
+				t.Fatalf("sync %d, killed %v: %d is reported, there is %+v", at, killed,
+					m.Restorable, c)
+			}
+			if m.Bases {
+				_, err = ship.RestoreOn(ctx, after, vfs.NewMem(), "db", nil)
+				ok(t, err)
+			}
+			ok(t, s.Close(ctx))
+			ok(t, h.db.Close())
+		}
+	}
+}
+
 // Promise (shipping): A restore goes on with another base if a shipper removes its own meanwhile.
 func TestRestoreWhileItsBaseGoes(t *testing.T) {
 	h := newHarbor(t)
@@ -96,6 +158,40 @@ func TestFollowWhileObjectsAreMerged(t *testing.T) {
 	ok(t, f.WaitFor(ctx, h.last))
 	ok(t, f.Close())
 	ok(t, s.Close(ctx))
+}
+
+// Promise (shipping): What was reported as shipped is listed also while a shipper makes a base and
+// removes what is before it.
+func TestListWhileBasesGo(t *testing.T) {
+	h := newHarbor(t)
+	h.put()
+	s := h.start(ship.Options{Keep: time.Second, BaseEvery: time.Second})
+	h.ships(s, 3)
+	reported := h.last
+	var one sync.Once
+	d := lists{h.dest, func(prefix string) {
+		if prefix == "log/" {
+			one.Do(func() { away(t, h, s) })
+		}
+	}}
+	c, err := ship.List(ctx, d)
+	ok(t, err)
+	if last := c.Ranges[len(c.Ranges)-1].Last.Version; last < reported {
+		t.Errorf("%d was reported, listed is %+v", reported, c)
+	}
+	ok(t, s.Close(ctx))
+}
+
+// lists is a destination that calls a function before it lists objects.
+type lists struct {
+	ship.Destination
+	before func(prefix string)
+}
+
+// List implements ship.Destination.
+func (d lists) List(ctx context.Context, prefix string) ([]ship.Info, error) {
+	d.before(prefix)
+	return d.Destination.List(ctx, prefix)
 }
 
 // wholeGets is a destination that calls a function before it gives a whole object of the log.

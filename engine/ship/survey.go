@@ -68,6 +68,7 @@ type survey struct {
 	dest   Destination
 	id     header // of the destination
 	epoch  uint64 // the last
+	listed []Info // bases, also those that are damaged
 	bases  []baseObject
 	chain  []logObject
 	slot   uint64 // above all slots that are taken
@@ -92,11 +93,34 @@ type stray struct{ name, by string }
 type headers map[string]header
 
 // look surveys a destination. What is known of headers is not read again.
-func look(ctx context.Context, d Destination, known headers) (*survey, error) {
-	s := &survey{dest: d, slot: 1}
+//
+// Why again if no object leads on from the last base: a shipper may have made the next one since
+// the bases were listed, and have removed the log before it.
+func look(ctx context.Context, d Destination, known headers) (s *survey, err error) {
 	if known == nil {
 		known = headers{}
 	}
+	for range maxLooks {
+		if s, err = lookOnce(ctx, d, known); err != nil {
+			return nil, err
+		}
+		n := len(s.bases)
+		if len(s.listed) == 0 || n > 0 && len(s.reach(&s.bases[n-1])) > 0 {
+			break
+		}
+		bases, err := d.List(ctx, basePrefix)
+		if err != nil {
+			return nil, err
+		}
+		if slices.EqualFunc(bases, s.listed, func(a, b Info) bool { return a.Name == b.Name }) {
+			break
+		}
+	}
+	return s, nil
+}
+
+func lookOnce(ctx context.Context, d Destination, known headers) (*survey, error) {
+	s := &survey{dest: d, slot: 1}
 	var err error
 	if s.id, _, err = get(ctx, d, destinationName, kindDestination); err != nil {
 		if errors.Is(err, errNotExist) {
@@ -117,6 +141,7 @@ func look(ctx context.Context, d Destination, known headers) (*survey, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.listed = bases
 	for _, info := range bases {
 		h, err := s.headerOf(ctx, known, info, kindBase)
 		if errors.Is(err, corrupt.ErrCorrupt) {

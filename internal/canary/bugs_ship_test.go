@@ -218,4 +218,17 @@ var shipBugs = []bug{
 		}},
 		"./engine/ship", "TestFollowWhileObjectsAreMerged",
 	},
+	{
+		"what is shipped to a directory is durable: nobody syncs what others have left",
+		[]edit{{
+			"engine/ship/directory.go", "if d.settled.Swap(true) {",
+			"if d.settled.Swap(true) || true {",
+		}},
+		"./engine/ship", "TestObjectsAreDurable",
+	},
+	{
+		"what was reported as shipped is listed: bases are not listed again after the log",
+		[]edit{{"engine/ship/survey.go", "	for range maxLooks {", "	for range 1 {"}},
+		"./engine/ship", "TestListWhileBasesGo",
+	},
 }
