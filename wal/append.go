@@ -59,6 +59,9 @@ func (l *Log) putLocked(size int64, crc, length uint32, seq base.SeqNum, payload
 	s := l.cur
 	lag := lagOf(seq, base.SeqNum(l.synced.Load()))
 	if s.mem != nil {
+		if l.off+size > s.writable && l.streamed >= writableBytes {
+			s.makeWritable(l.off, l.off+size)
+		}
 		dst := s.mem[l.off : l.off+size : l.off+size]
 		if err := storeRecord(dst, crc, length, s.tag, lag, seq, payload); err != nil {
 			return fmt.Errorf("%s at offset %d: %w", s.path, l.off, err)
@@ -77,6 +80,7 @@ func (l *Log) putLocked(size int64, crc, length uint32, seq base.SeqNum, payload
 		}
 	}
 	l.off += size
+	l.streamed += size
 	return nil
 }
 

@@ -50,6 +50,7 @@ type Log struct {
 	recordBytes uint64        // of the records appended since Open
 	marked      base.SeqNum   // last at the time of the last marker
 	unproved    bool          // that marker was not synced
+	streamed    int64         // bytes since the last sync; see writableBytes
 
 	lastSeq  atomic.Uint64 // last, for readers without mu
 	begun    atomic.Uint64 // segments begun since Open

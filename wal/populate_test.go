@@ -11,12 +11,44 @@ import (
 	"github.com/kstonedb/kstone/wal"
 )
 
-// readyFS notes which parts of mappings are made ready.
+// readyFS notes which parts of mappings are made ready, and what happens to their files.
 type readyFS struct {
 	vfs.FS
-	mu  sync.Mutex
-	err error
-	all []readyPart // Guarded by mu
+	mu     sync.Mutex
+	err    error
+	all    []readyPart // Guarded by mu
+	events []event     // Guarded by mu: of files that are mapped
+}
+
+type event struct{ file, what string }
+
+// lastEvents returns the last event of each file.
+func (f *readyFS) lastEvents() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last := map[string]string{}
+	for _, e := range f.events {
+		last[e.file] = e.what
+	}
+	return last
+}
+
+// letGo returns how often pages were let go.
+func (f *readyFS) letGo() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.events {
+		if e.what == "let go" {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *readyFS) note(file, what string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.events = append(f.events, event{file, what})
 }
 
 type readyPart struct {
@@ -53,6 +85,11 @@ func (f *readyFile) Map(size int64) (vfs.Mapping, error) {
 	return &readyMapping{m, f}, err
 }
 
+func (f *readyFile) Sync() error {
+	f.fs.note(f.Name(), "sync")
+	return f.File.Sync()
+}
+
 type readyMapping struct {
 	vfs.Mapping
 	file *readyFile
@@ -66,7 +103,17 @@ func (m *readyMapping) Populate(off, n int64) error {
 	if fs.err != nil {
 		return fs.err
 	}
-	return m.Mapping.(vfs.Populator).Populate(off, n)
+	return m.Mapping.(vfs.Pager).Populate(off, n)
+}
+
+func (m *readyMapping) LetGo(off, n int64) error {
+	m.file.fs.note(m.file.Name(), "let go")
+	return m.Mapping.(vfs.Pager).LetGo(off, n)
+}
+
+func (m *readyMapping) Unmap() error {
+	m.file.fs.note(m.file.Name(), "unmap")
+	return m.Mapping.Unmap()
 }
 
 // Records that are synced one by one find blocks that were written before: few syncs make
@@ -142,16 +189,79 @@ func TestBlocksNeedNotBeReady(t *testing.T) {
 			ok(t, l.Sync(base.MaxSeqNum))
 		}
 	}
-	if parts := fsys.parts(); len(parts) > 0 {
-		t.Errorf("rare syncs have made %v ready", parts)
+	for _, p := range fsys.parts() {
+		if p.to-p.off > 100_000 {
+			t.Errorf("rare syncs have made %v ready", p)
+		}
 	}
+	rare := len(fsys.parts())
 	for range 50 {
 		seq, err := l.Append(make([]byte, 1000))
 		ok(t, err)
 		ok(t, l.Sync(seq))
 	}
-	if parts := fsys.parts(); len(parts) != 1 {
+	if parts := fsys.parts()[rare:]; len(parts) != 1 {
 		t.Errorf("after an error %v", parts)
 	}
 	ok(t, l.Close())
+}
+
+// A log that streams makes pages writable in steps, and lets them go before a sync would take them
+// one by one. One that is synced often, or is short, does neither.
+func TestPagesOfALogThatStreams(t *testing.T) {
+	dir := t.TempDir()
+	if !mapped(t, dir) {
+		t.Skip("the temporary directory is on a file system without preallocation")
+	}
+	fsys := &readyFS{FS: vfs.OS()}
+	o := wal.Options{FS: fsys, Dir: dir, DBID: testDBID, SegmentBytes: 1 << 20, Mapped: true}
+	l := openNew(t, o)
+	write := func(n int) {
+		for range n {
+			_, err := l.Append(make([]byte, 1000))
+			ok(t, err)
+		}
+	}
+	for active(t, l).Num < 2 { // the first segment is not mapped
+		write(1)
+	}
+	ok(t, l.Sync(base.MaxSeqNum))
+	for range 60 {
+		write(1)
+		ok(t, l.Sync(base.MaxSeqNum))
+	}
+	parts := len(fsys.parts())
+	write(50)
+	if n := len(fsys.parts()) - parts; n > 0 {
+		t.Errorf("%d parts of a short log are made writable", n)
+	}
+	write(4000)
+	for i, p := range fsys.parts()[parts:] {
+		if n := p.to - p.off; n > 70_000 && n < 250_000 || n < 60_000 && p.to != 1<<20 {
+			t.Errorf("part %d: %v", i, p)
+		}
+	}
+	if n := len(fsys.parts()) - parts; n < 50 || n > 90 {
+		t.Errorf("%d parts are made writable for 4 MB", n)
+	}
+	for active(t, l).UsedBytes < 500_000 {
+		write(1)
+	}
+	ok(t, l.Sync(base.MaxSeqNum))
+	let := fsys.letGo()
+	write(100)
+	ok(t, l.Sync(base.MaxSeqNum))
+	if fsys.letGo() == let {
+		t.Error("100 KB are synced while they are mapped")
+	}
+	for file, what := range fsys.lastEvents() {
+		if what == "unmap" {
+			t.Errorf("%s was synced while it was mapped", file)
+		}
+	}
+	last := l.LastSeq()
+	ok(t, l.Close())
+	if tail, _ := replay(t, o, 0, last+1); tail.LastSeq != last {
+		t.Errorf("the log ends at %d, want %d", tail.LastSeq, last)
+	}
 }

@@ -182,14 +182,31 @@ func (l *Log) syncOnce() error {
 	}
 	l.syncing = append(l.syncing[:0], l.dirty...)
 	segments := l.syncing
+	// All but the last are closed and complete. The last one is the current segment, and may get
+	// records from now on.
+	full := segments[:max(len(segments)-1, 0)]
+	if l.streamed < 2*writableBytes {
+		l.streamed = 0
+	} else {
+		l.streamed = writableBytes // it streams on, if as much comes again
+	}
 	end := l.off
+	letGo := func() {}
+	if n := len(segments); n > 0 {
+		letGo = segments[n-1].letGo(end)
+	}
 	l.mu.Unlock()
 
+	letGo()
 	if n := len(segments); n > 0 {
 		segments[n-1].populate(end)
 	}
-	for _, s := range segments {
-		if err := s.sync(); err != nil {
+	for i, s := range segments {
+		var err error
+		if i < len(full) {
+			err = s.unmap() // why first: see letGo
+		}
+		if err = errors.Join(err, s.sync()); err != nil {
 			return l.fail(err)
 		}
 		l.syncs.Add(1)
@@ -199,9 +216,6 @@ func (l *Log) syncOnce() error {
 	for _, s := range segments {
 		s.durable = true
 	}
-	// All but the last were closed before the sync and are complete. The last one
-	// was the current segment, and may have got records since.
-	full := segments[:max(len(segments)-1, 0)]
 	for _, s := range full {
 		s.dirty = false
 	}

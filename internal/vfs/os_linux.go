@@ -58,17 +58,22 @@ func (f *osFile) StartWriteback(off, n int64) error {
 	return wrapOS(err)
 }
 
-// Populate implements Populator, on Linux 5.14 and later.
+// Populate implements Pager, on Linux 5.14 and later.
 func (m *osMapping) Populate(off, n int64) error {
+	return m.advise(off, n, unix.MADV_POPULATE_WRITE)
+}
+
+// LetGo implements Pager. What stores have changed stays in the page cache.
+func (m *osMapping) LetGo(off, n int64) error { return m.advise(off, n, unix.MADV_DONTNEED) }
+
+func (m *osMapping) advise(off, n int64, advice int) error {
 	page := int64(os.Getpagesize())
 	end := min((off+n+page-1)/page*page, int64(len(m.data)))
 	off = off / page * page
 	if off >= end {
 		return nil
 	}
-	return retryEINTR(func() error {
-		return unix.Madvise(m.data[off:end], unix.MADV_POPULATE_WRITE)
-	})
+	return retryEINTR(func() error { return unix.Madvise(m.data[off:end], advice) })
 }
 
 // statOS describes a file in an open directory, or the open file itself if the name is empty. It

@@ -9,7 +9,7 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
-// Pages are made ready without a change of a byte, also while others store to them.
+// Pages are made ready and let go without a change of a byte, also while others store to them.
 func TestPopulate(t *testing.T) {
 	f, err := vfs.OS().Create(filepath.Join(t.TempDir(), "f"))
 	ok(t, err)
@@ -22,13 +22,16 @@ func TestPopulate(t *testing.T) {
 	if err != nil {
 		t.Skip("the temporary directory is on a file system without preallocation")
 	}
-	p := m.(vfs.Populator)
+	p := m.(vfs.Pager)
 	var all sync.WaitGroup
 	all.Go(func() { copy(m.Bytes()[size/2:], want[size/2:]) })
 	for _, part := range [][2]int64{{0, 1}, {4095, 2}, {100, size}, {size - 1, 1}, {size, 10}} {
 		if err := p.Populate(part[0], part[1]); err != nil {
 			t.Skipf("the kernel does not: %v", err)
 		}
+	}
+	for range 100 {
+		ok(t, p.LetGo(0, size))
 	}
 	all.Wait()
 	ok(t, f.Sync())

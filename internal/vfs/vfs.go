@@ -132,12 +132,16 @@ type Mapping interface {
 	Unmap() error
 }
 
-// Populator is implemented by mappings whose pages can be made ready for stores.
-type Populator interface {
-	// Populate does what a store into every page of [off, off+n) would do, without changing
-	// a byte: the next Sync of the file writes them. It may run concurrently with stores.
-	// It is a hint; after an error some pages may be ready.
+// Pager is implemented by mappings whose pages can be made ready for stores, and be let go. Both
+// are hints, change no byte and may run concurrently with stores.
+type Pager interface {
+	// Populate does what a store into every page of [off, off+n) would do: the next Sync of
+	// the file writes them. After an error some pages may be ready.
 	Populate(off, n int64) error
+
+	// LetGo takes the pages of [off, off+n) out of the mapping until the next access. A Sync
+	// has to take them from the processors otherwise, one by one.
+	LetGo(off, n int64) error
 }
 
 // Writebacker is implemented by files that can start writing dirty pages to the
