@@ -127,7 +127,7 @@ func (s *Stmt) insertUpserting(ctx context.Context, t *table.Table, v *valuer,
 func (v *valuer) upsertRow(ctx context.Context, in *table.Table, u *boundUpsert,
 	row []expr.Value, done *Result) error {
 	var taken *table.UniqueError
-	err := in.Insert(ctx, row)
+	err := in.InsertUnless(ctx, row, u.index)
 	switch {
 	case errors.As(err, &taken) && (u.index == "" || u.index == taken.Index):
 	case err != nil:

@@ -17,6 +17,18 @@ func (t *Table) Insert(ctx context.Context, row []expr.Value) error {
 	return t.Write(ctx, func(w *rowio.Writer) error { return w.Insert(row) })
 }
 
+// InsertUnless is Insert whose *UniqueError is about a unique index where several rows are in the
+// way, one of them there. An empty name, or that of the primary key, makes it Insert.
+func (t *Table) InsertUnless(ctx context.Context, row []expr.Value, index string) error {
+	return t.Write(ctx, func(w *rowio.Writer) error {
+		if err := w.Insert(row); err != nil {
+			return err
+		}
+		w.First(index)
+		return nil
+	})
+}
+
 // InsertMany inserts rows. It writes them as one commit if they are not more than 10,000
 // and 16 MiB, and in a transaction anyway; otherwise in several, in their order, and
 // returns how many rows are written when one fails. The sequence is read once; its rows,
