@@ -185,7 +185,7 @@ func TestBytesAreTheSum(t *testing.T) {
 			n += int64(28 * tab.tree.Len())
 		}
 		for _, rt := range tab.ranges {
-			n += int64(len(rt.Start)+len(rt.End)) + 2*56
+			n += int64(len(rt.Start)+len(rt.End)) + 4*56
 		}
 		return n
 	}
@@ -217,7 +217,7 @@ func TestBytesAreTheSum(t *testing.T) {
 			}
 		case 2500:
 			tab.DeleteRange(base.RangeTombstone{Start: []byte("a"), End: []byte("bcd"), Seq: 2})
-			if tab.rangeBytes != 1+3+2*56 {
+			if tab.rangeBytes != 1+3+4*56 {
 				t.Fatalf("a range tombstone of %d bytes", tab.rangeBytes)
 			}
 		}
@@ -285,5 +285,20 @@ func TestChainLength(t *testing.T) {
 		if got = bytes.TrimSpace(got); string(got) != want {
 			t.Errorf("lag %d: versions\n%s, want\n%s", lag, got, want)
 		}
+	}
+}
+
+// TestRangesParts: parts of range tombstones are few, however many there are.
+func TestRangesParts(t *testing.T) {
+	var tab Table
+	for i := range 5000 {
+		tab.DeleteRange(base.RangeTombstone{Start: []byte("a"), End: []byte("b"),
+			Seq: base.SeqNum(i + 1)})
+		if got := tab.CoverSeq([]byte("a"), base.MaxSeqNum); got != base.SeqNum(i+1) {
+			t.Fatalf("%d range tombstones cover at %d", i+1, got)
+		}
+	}
+	if parts := *tab.parts.Load(); len(parts) > 8 || 5000-parts[len(parts)-1].end >= maxLoose {
+		t.Errorf("%d parts of 5000 range tombstones", len(parts))
 	}
 }

@@ -74,6 +74,9 @@ type Table struct {
 	flattenOnce sync.Once
 	flat        []item
 
+	// parts are ranges but the latest, made by reads; nil before the first.
+	parts atomic.Pointer[[]rangesPart]
+
 	// some are keys chosen at random, nil before the first CountAbout.
 	some atomic.Pointer[someKeys]
 

@@ -3,6 +3,7 @@ package memtable_test
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -337,6 +338,55 @@ func TestCoverSeq(t *testing.T) {
 			if got := tab.CoverSeq([]byte(c.key), c.snap); got != c.want {
 				t.Errorf("%q at %d is covered at %d, want %d", c.key, c.snap, got, c.want)
 			}
+		}
+	}
+}
+
+// TestCoverSeqOfMany: of many range tombstones, which are searched, the one is found that a loop
+// over them finds, at all snapshots; another reader sees none go.
+func TestCoverSeqOfMany(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testutil.Seed(t), 1))
+	tab := memtable.New(memtable.Options{})
+	key := func() []byte { return fmt.Appendf(nil, "%03d", rng.IntN(1000)) }
+	var all []base.RangeTombstone
+	stop, done := make(chan bool), make(chan base.SeqNum)
+	go func() {
+		var last base.SeqNum
+		for {
+			select {
+			case <-stop:
+				done <- last
+				return
+			default:
+			}
+			got := tab.CoverSeq([]byte("5"), base.MaxSeqNum)
+			if got < last {
+				t.Errorf("covered at %d, then at %d", last, got)
+			}
+			last = got
+		}
+	}()
+	defer func() { close(stop); <-done }()
+	for i := range 3000 {
+		rt := base.RangeTombstone{Start: key(), End: key(), Seq: base.SeqNum(i/2 + 1)}
+		tab.DeleteRange(rt)
+		all = append(all, rt)
+		if i%7 > 0 {
+			continue
+		}
+		k, snap := key(), base.SeqNum(rng.IntN(i/2+2))
+		if rng.IntN(3) > 0 {
+			snap = base.MaxSeqNum
+		}
+		var want base.SeqNum
+		for _, rt := range all {
+			if rt.Seq <= snap && bytes.Compare(rt.Start, k) <= 0 && bytes.Compare(k, rt.End) < 0 {
+				want = max(want, rt.Seq)
+			}
+		}
+		if got := tab.CoverSeq(k, snap); got != want {
+			t.Fatalf("%d range tombstones: %s at %d is covered at %d, want %d", i+1, k, snap, got,
+				want)
 		}
 	}
 }
