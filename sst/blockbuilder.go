@@ -145,29 +145,12 @@ func keep(b []byte) []byte {
 	return b[:0]
 }
 
-// head4 returns the first four bytes of b as a big-endian number, as if b went on
-// with zeros. a < b implies head4(a) <= head4(b).
+// head4 is the upper half of base.KeyHead.
 func head4(b []byte) uint32 {
 	if len(b) >= 4 {
 		return binary.BigEndian.Uint32(b)
 	}
-	var h uint32
-	for i, c := range b {
-		h |= uint32(c) << (24 - 8*i)
-	}
-	return h
-}
-
-// head8 is head4 for eight bytes.
-func head8(b []byte) uint64 {
-	if len(b) >= 8 {
-		return binary.BigEndian.Uint64(b)
-	}
-	var h uint64
-	for i, c := range b {
-		h |= uint64(c) << (56 - 8*i)
-	}
-	return h
+	return uint32(base.KeyHead(b) >> 32)
 }
 
 // commonPrefix returns the length of the longest common prefix of a and b.

@@ -179,7 +179,7 @@ func TestHeads(t *testing.T) {
 		7: {0x01020304, 0x0102030405060700}, 8: {0x01020304, 0x0102030405060708},
 		9: {0x01020304, 0x0102030405060708},
 	} {
-		if got := [2]uint64{uint64(head4(key[:n])), head8(key[:n])}; got != want {
+		if got := [2]uint64{uint64(head4(key[:n])), base.KeyHead(key[:n])}; got != want {
 			t.Errorf("%d bytes: %x, want %x", n, got, want)
 		}
 	}

@@ -2,6 +2,9 @@ package sst
 
 import (
 	"bytes"
+	"slices"
+
+	"github.com/kstonedb/kstone/internal/base"
 )
 
 // guideBlocks is how many blocks with equal heads it takes for a guide to be worth it.
@@ -47,7 +50,7 @@ func (x *indexBlock) makeGuide(from, to int) {
 		if !ok || !bytes.HasPrefix(last, shared) {
 			return
 		}
-		x.tails[i] = head8(last[len(shared):])
+		x.tails[i] = base.KeyHead(last[len(shared):])
 		if i > from && x.tails[i] < x.tails[i-1] {
 			return
 		}
@@ -83,30 +86,18 @@ func (x *indexBlock) narrow(g *guide, suffix []byte) (int, int) {
 	case c > 0:
 		return hi, hi
 	}
-	tail := head8(suffix[len(shared):])
-	first := lo + lowerBound(x.tails[lo:hi], tail)
-	if first == hi || x.tails[first] != tail {
+	tail := base.KeyHead(suffix[len(shared):])
+	n, found := slices.BinarySearch(x.tails[lo:hi], tail)
+	first := lo + n
+	if !found {
 		return first, first
 	}
 	end := first + 1
 	if end < hi && x.tails[end] == tail {
 		if end = hi; tail != 1<<64-1 {
-			end = first + lowerBound(x.tails[first:hi], tail+1)
+			n, _ = slices.BinarySearch(x.tails[first:hi], tail+1)
+			end = first + n
 		}
 	}
 	return first, end
-}
-
-// lowerBound returns how many of the ascending numbers are below v.
-func lowerBound(numbers []uint64, v uint64) int {
-	lo, n := 0, len(numbers)
-	for n > 0 {
-		if half := n >> 1; numbers[lo+half] < v {
-			lo += half + 1
-			n -= half + 1
-		} else {
-			n = half
-		}
-	}
-	return lo
 }

@@ -98,10 +98,10 @@ func TestGuidesAreExact(t *testing.T) {
 				append(bytes.Clone(suffix), 0),
 				append(bytes.Clone(g.shared), bytes.Repeat([]byte{0xff}, 9)...), g.shared} {
 				below, equal := g.from, 0
-				tail := head8(probe[min(len(probe), len(g.shared)):])
+				tail := base.KeyHead(probe[min(len(probe), len(g.shared)):])
 				for j := g.from; j < g.to; j++ {
 					last, _ := x.lastSuffix(j)
-					if h := head8(last[len(g.shared):]); h < tail {
+					if h := base.KeyHead(last[len(g.shared):]); h < tail {
 						below++
 					} else if h == tail {
 						equal++

@@ -123,7 +123,8 @@ func (x *indexBuilder) appendBlock(
 	dst = append(dst, 0, 0, 0, 0)
 	for i := range recs {
 		r := &recs[i]
-		dst = binary.LittleEndian.AppendUint64(dst, head8(x.keys[r.firstEnd+shared:r.lastEnd]))
+		head := base.KeyHead(x.keys[r.firstEnd+shared : r.lastEnd])
+		dst = binary.LittleEndian.AppendUint64(dst, head)
 	}
 	offsets := len(dst)
 	dst = append(dst, make([]byte, 4*len(recs))...)
@@ -275,7 +276,7 @@ func (x *indexBlock) find(key []byte, snap base.SeqNum) (i int, ok bool) {
 		return x.end(), true
 	}
 	suffix := key[len(p):]
-	head := head8(suffix)
+	head := base.KeyHead(suffix)
 	lo := x.lowerBound(head)
 	if lo == x.n || x.head(lo) != head {
 		return x.first + lo, true

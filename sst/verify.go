@@ -233,8 +233,8 @@ func (v *verifier) blockTotals(i int, b *dataBlock, totals zonemap.Map) error {
 	switch {
 	case !sameZone(&totals, &want):
 		return v.fail("zone map", describeZone(&want), describeZone(&totals))
-	case v.x.head(i-v.x.first) != head8(totals.Last[len(p):]):
-		return v.fail("index head", head8(totals.Last[len(p):]), v.x.head(i-v.x.first))
+	case v.x.head(i-v.x.first) != base.KeyHead(totals.Last[len(p):]):
+		return v.fail("index head", base.KeyHead(totals.Last[len(p):]), v.x.head(i-v.x.first))
 	case v.x.lastSeq(i) != v.lastSeq:
 		return v.fail("index sequence number", uint64(v.lastSeq), uint64(v.x.lastSeq(i)))
 	case b.minSeq != totals.MinSeq:
@@ -270,8 +270,8 @@ func (v *verifier) partTotals(p int) error {
 		return v.fail("index record", "no further bytes", len(rest))
 	case !sameZone(&totals, &want):
 		return v.fail("zone map of a part", describeZone(&want), describeZone(&totals))
-	case x.head(p) != head8(totals.Last[len(shared):]):
-		return v.fail("index head", head8(totals.Last[len(shared):]), x.head(p))
+	case x.head(p) != base.KeyHead(totals.Last[len(shared):]):
+		return v.fail("index head", base.KeyHead(totals.Last[len(shared):]), x.head(p))
 	case x.lastSeq(p) != v.lastSeq:
 		return v.fail("index sequence number", uint64(v.lastSeq), uint64(x.lastSeq(p)))
 	}

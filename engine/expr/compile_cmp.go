@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -94,7 +95,7 @@ func compileFastCmp(e Cmp, collation keycodec.Collation) testFn {
 		if m.get == nil && uint(at) < uint(len(m.row)) {
 			v := &m.row[at]
 			if v.kind == KindInt && want.kind == KindInt {
-				return truthOf(op.holds(compareInts(int64(v.n), int64(want.n)))), nil
+				return truthOf(op.holds(cmp.Compare(int64(v.n), int64(want.n)))), nil
 			}
 			return compareTruth(op, *v, want, collation)
 		}
@@ -104,16 +105,6 @@ func compileFastCmp(e Cmp, collation keycodec.Collation) testFn {
 		}
 		return compareTruth(op, v, want, collation)
 	}
-}
-
-func compareInts(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // compileRowCmp compiles the comparison of rows: = and <> look at all items, the others

@@ -1,5 +1,7 @@
 package expr
 
+import "cmp"
+
 // Most values that queries calculate with are of KindInt. Where an expression may be made of such
 // values alone, it is compiled a second time, as an intFn, which hands on eight bytes instead of a
 // Value and an error. It decides nothing: whatever it does not know the ordinary program answers.
@@ -101,7 +103,7 @@ func compileIntCmp(e Cmp, slow testFn) testFn {
 		return func(m env) (Truth, error) {
 			if m.get == nil {
 				if x, ok := l(m.row, m.params); ok {
-					return truthOf(op.holds(compareInts(x, want))), nil
+					return truthOf(op.holds(cmp.Compare(x, want))), nil
 				}
 			}
 			return slow(m)
@@ -115,7 +117,7 @@ func compileIntCmp(e Cmp, slow testFn) testFn {
 		if m.get == nil {
 			if x, ok := l(m.row, m.params); ok {
 				if y, ok := r(m.row, m.params); ok {
-					return truthOf(op.holds(compareInts(x, y))), nil
+					return truthOf(op.holds(cmp.Compare(x, y))), nil
 				}
 			}
 		}

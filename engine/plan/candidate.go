@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -321,7 +322,7 @@ func (q *query) refusesFullScan() bool {
 // (negative: all), and those with an order that no cheaper one has: of skip scans that may cost
 // more, and of all others.
 func prune(all []candidate, wanted float64) []candidate {
-	slices.SortStableFunc(all, func(a, b candidate) int { return compareCost(a.cost(), b.cost()) })
+	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(a.cost(), b.cost()) })
 	kept := all[:0:0]
 	if wanted < 0 {
 		kept = all[:0]
@@ -348,7 +349,7 @@ func prune(all []candidate, wanted float64) []candidate {
 		return e.FirstRows(wanted)
 	}
 	soonest := slices.MinFunc(all, func(a, b candidate) int {
-		return compareCost(first(a), first(b))
+		return cmp.Compare(first(a), first(b))
 	})
 	if !slices.ContainsFunc(kept, func(k candidate) bool {
 		return k.node == soonest.node && k.path == soonest.path
@@ -367,16 +368,6 @@ func (c *candidate) doubtful() bool {
 func (c *candidate) bucketed() bool {
 	p := c.path
 	return p != nil && p.q.grouped && !p.ordered && p.sharded()
-}
-
-func compareCost(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // filtered returns the tree of a relation that is a subquery, with its own terms on top.

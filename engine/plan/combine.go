@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -79,7 +80,7 @@ func (q *query) union(r *relation, e *estimate.Estimator, indexes []*schema.Inde
 func (q *query) cheapFirst(u *Union) {
 	each := func(e operator.Estimate) float64 { return e.Cost / max(e.Rows, 1) }
 	slices.SortStableFunc(u.Inputs, func(a, b Node) int {
-		return compareCost(each(a.Estimate()), each(b.Estimate()))
+		return cmp.Compare(each(a.Estimate()), each(b.Estimate()))
 	})
 	wanted := min(firstFetch, u.Expected.Rows)
 	for _, n := range u.Inputs {
@@ -110,7 +111,7 @@ func bestUnions(terms []expr.Expr, e *estimate.Estimator) (at []int) {
 	for _, i := range at {
 		left[i] = e.Selectivity(terms[i : i+1])
 	}
-	slices.SortStableFunc(at, func(a, b int) int { return compareCost(left[a], left[b]) })
+	slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(left[a], left[b]) })
 	return at[:maxUnions]
 }
 

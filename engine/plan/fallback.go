@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -47,7 +48,7 @@ func (q *query) bounded(best Node, all []Node, skips bool) Node {
 		return best
 	}
 	safe := slices.MinFunc(all, func(a, b Node) int {
-		return compareCost(wholeCost(a), wholeCost(b))
+		return cmp.Compare(wholeCost(a), wholeCost(b))
 	})
 	least := wholeCost(safe)
 	risky := func(n Node) bool { return wholeCost(n) >= riskyFactor*least+riskyCost }

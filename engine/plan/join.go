@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -39,7 +40,7 @@ func (q *query) joinAll(wants []want) ([]candidate, error) {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return compareCost(starts[a].cost(), starts[b].cost())
+		return cmp.Compare(starts[a].cost(), starts[b].cost())
 	})
 	bound, bounded := math.Inf(1), q.limit == nil && !q.refusesFullScan()
 	if !bounded {

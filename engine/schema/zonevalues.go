@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/zonemap/zone"
 )
@@ -138,7 +139,7 @@ func (f *zoneField) describeVariable(b *zone.ColumnsBuilder, rows []zoneBody, l 
 		if len(own) > zoneLongText && !f.long {
 			return true
 		}
-		head := head8(own)
+		head := base.KeyHead(own)
 		switch {
 		case low == nil:
 			low, high, lowHead, highHead = own, own, head, head
@@ -157,16 +158,4 @@ func (f *zoneField) describeVariable(b *zone.ColumnsBuilder, rows []zoneBody, l 
 	}
 	b.Values(f.id, n, low, high)
 	return true
-}
-
-// head8 returns the first eight bytes as a number, as if b went on with zeros: a < b implies
-// head8(a) <= head8(b).
-func head8(b []byte) (h uint64) {
-	if len(b) >= 8 {
-		return binary.BigEndian.Uint64(b)
-	}
-	for i, c := range b {
-		h |= uint64(c) << (56 - 8*i)
-	}
-	return h
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/kstonedb/kstone/engine/exec"
@@ -252,7 +253,7 @@ func (r *Rows) open() (store.Reader, io.Closer, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if !sameStates(c, r.compiled) {
+		if !slices.Equal(c.states, r.compiled.states) {
 			r.bound = nil
 		}
 		r.request.Params = r.prepared.params(c, r.request.Params)
@@ -267,15 +268,6 @@ func (r *Rows) fixed() error {
 		return cmp.Or(err, errMoved)
 	}
 	return nil
-}
-
-func sameStates(a, b *compiled) bool {
-	for i := range a.states {
-		if a.states[i] != b.states[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // runPlan executes the plan.

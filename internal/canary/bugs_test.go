@@ -471,8 +471,8 @@ var bugs = []bug{
 	{
 		"a range after the longest sort key is one of its partition: its start is taken for a key",
 		[]edit{{
-			"engine/internal/commit/batch.go", "keycodec.DecodeOrdered(key[:n], nil)",
-			"keycodec.DecodeOrdered(key[:max(n, len(key))], nil)",
+			"engine/internal/kv/keyprefix.go", "keycodec.DecodeOrdered(ordered[:n], nil)",
+			"keycodec.DecodeOrdered(ordered[:max(n, len(ordered))], nil)",
 		}},
 		suite, "TestProgramsUnderAllOptions",
 	},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/rangedel"
@@ -144,7 +145,7 @@ func (b *Batch) add() *op {
 // DeleteRange adds the removal of a span within one partition. Requires: it is not empty.
 func (b *Batch) DeleteRange(s base.Span) {
 	op := b.beginSpan(base.KindDeleteRange, s)
-	op.stripe = stripeOfOrdered(s.Lo)
+	op.stripe = keycodec.Stripe(kv.PKOf(s.Lo))
 	b.payload = wal.AppendDeleteRange(b.payload, s.Lo, s.Hi)
 	op.value, op.valEn = uint32(len(b.payload)), uint32(len(b.payload))
 	b.stripes.Add(op.stripe)
@@ -414,16 +415,4 @@ func (b *Batch) spanOf(op *op) base.Span {
 		s.Hi = b.rangeEnd(op)
 	}
 	return s
-}
-
-// stripeOfOrdered returns the stripe of an ordered key, or of the start of a range in one
-// partition. Why it looks at the partition key alone: the range after a sort key of
-// MaxKeyBytes starts at a sort key that is a byte longer, which is not a key.
-func stripeOfOrdered(key []byte) uint8 {
-	n, _ := keycodec.OrderedPKLen(key)
-	k, _, err := keycodec.DecodeOrdered(key[:n], nil)
-	if err != nil {
-		return 0 // not reachable: the key was encoded by this program
-	}
-	return keycodec.Stripe(k.PK)
 }

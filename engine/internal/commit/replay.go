@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/memtable"
@@ -208,7 +209,7 @@ func (r *Replay) decode(c *replayChunk, seq base.SeqNum, ops *wal.OpReader) (boo
 // stripeOf returns the stripe of an operation.
 func stripeOf(seq base.SeqNum, op *wal.Op) (uint8, error) {
 	if op.Kind == base.KindDeleteRange {
-		return stripeOfOrdered(op.Start), nil
+		return keycodec.Stripe(kv.PKOf(op.Start)), nil
 	}
 	key := keycodec.Key{PK: op.PK, SK: op.SK}
 	if err := key.Validate(); err != nil {

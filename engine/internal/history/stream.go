@@ -89,22 +89,14 @@ func (c *Change) Next() Position {
 
 // Covers reports whether a DeleteRange deletes the key.
 func (c *Change) Covers(key kv.Key) bool {
-	if c.Kind != DeleteRange || key.Validate() != nil ||
-		stripeOf(c.Start) != keycodec.Stripe(key.PK) { // so it is for most, which are not encoded
+	if c.Kind != DeleteRange || key.Validate() != nil {
 		return false
+	}
+	if keycodec.Stripe(kv.PKOf(c.Start)) != keycodec.Stripe(key.PK) {
+		return false // so it is for most, which are not encoded
 	}
 	ordered := keycodec.AppendOrdered(nil, key)
 	return bytes.Compare(c.Start, ordered) <= 0 && bytes.Compare(ordered, c.End) < 0
-}
-
-// stripeOf returns the stripe of an ordered key.
-func stripeOf(ordered []byte) uint8 {
-	n, _ := keycodec.OrderedPKLen(ordered)
-	k, _, err := keycodec.DecodeOrdered(ordered[:n], nil)
-	if err != nil {
-		return 0 // not reachable: the record's checksum is right
-	}
-	return keycodec.Stripe(k.PK)
 }
 
 // Clone returns a copy that shares no memory with c.
@@ -370,7 +362,7 @@ func (s *stream) bound() {
 // wants reports whether an operation is about a wanted key.
 func (s *stream) wants(op *wal.Op) bool {
 	if op.Kind == base.KindDeleteRange {
-		return (s.stripe < 0 || int(stripeOf(op.Start)) == s.stripe) &&
+		return (s.stripe < 0 || int(keycodec.Stripe(kv.PKOf(op.Start))) == s.stripe) &&
 			bytes.Compare(s.low, op.End) < 0 &&
 			(s.hi == nil || bytes.Compare(op.Start, s.hi) < 0)
 	}

@@ -74,3 +74,15 @@ func (p *keyPrefix) decode(b, scratch []byte) (k Key, scratch2 []byte, err error
 	}
 	return k, scratch, nil
 }
+
+// PKOf returns the PK of an ordered key, or of the start of a range in one partition, that this
+// program has encoded. Why it looks at the partition key alone: the range after a sort key of
+// MaxKeyBytes starts at a sort key that is a byte longer, which is not a key.
+func PKOf(ordered []byte) []byte {
+	n, _ := keycodec.OrderedPKLen(ordered)
+	k, _, err := keycodec.DecodeOrdered(ordered[:n], nil)
+	if err != nil {
+		return nil // not reachable
+	}
+	return k.PK
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -180,7 +181,7 @@ func (r *Repair) addRecord(seq base.SeqNum, payload []byte) error {
 		}
 		pk := op.PK
 		if op.Kind == base.KindDeleteRange {
-			pk = pkOf(op.Start)
+			pk = kv.PKOf(op.Start)
 		}
 		id := keycodec.Stripe(pk)
 		l := &r.log[id]
@@ -198,14 +199,4 @@ func (r *Repair) addRecord(seq base.SeqNum, payload []byte) error {
 			Value: op.Value, Seq: seq, Expiry: op.Expiry, Kind: op.Kind,
 		})
 	}
-}
-
-// pkOf returns the PK of an ordered key that a commit has written.
-func pkOf(ordered []byte) []byte {
-	n, _ := keycodec.OrderedPKLen(ordered)
-	k, _, err := keycodec.DecodeOrdered(ordered[:n], nil)
-	if err != nil {
-		return nil // not reachable: the record's checksum is right
-	}
-	return k.PK
 }

@@ -3,10 +3,10 @@ package spans
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -91,18 +91,8 @@ func (b *Builder) resetColumn(c int) {
 // add registers the cut before the bytes of b from at on.
 func (cc *columnCuts) add(b []byte, at, n int32) cutID {
 	id := cutID(len(cc.cuts))
-	cc.cuts = append(cc.cuts, cut{cutKey(b[at : at+n]), at, n, id})
+	cc.cuts = append(cc.cuts, cut{base.KeyHead(b[at : at+n]), at, n, id})
 	return id
-}
-
-// cutKey returns the first 8 bytes as a number that sorts like them.
-func cutKey(b []byte) uint64 {
-	if len(b) >= 8 {
-		return binary.BigEndian.Uint64(b)
-	}
-	var key [8]byte
-	copy(key[:], b)
-	return binary.BigEndian.Uint64(key[:])
 }
 
 // before registers the cut in front of a value whose encoding is bytes[at:].
