@@ -135,8 +135,9 @@ func (q *query) joinSubquery(s *subquery, anti bool, x expr.Expr) (joined bool, 
 }
 
 // compareRows adds the equality of an IN to the condition of its join. NOT IN is not a plain anti
-// join where a NULL could be compared, and no join if it is correlated or has columns on one of its
-// sides at most: that could not tell NOT IN that is unknown, for a NULL, from NOT IN that is true.
+// join where a NULL could be compared, and no join if it is correlated then. It is none either
+// where it has columns on one of its sides at most: that could not tell NOT IN that is unknown, for
+// a NULL, from NOT IN that is true, and would compare all pairs of rows.
 func (q *query) compareRows(r *relation, left, right []expr.Expr, anti bool) (bool, error) {
 	mine := uint64(1) << r.source
 	for i := range left {
@@ -146,8 +147,11 @@ func (q *query) compareRows(r *relation, left, right []expr.Expr, anti bool) (bo
 		r.nullAware = r.nullAware ||
 			anti && (q.nullable(left[i]) || q.nullable(right[i]))
 	}
+	if anti && len(left) == 1 && (sourcesOf(left[0]) == 0 || sourcesOf(right[0]) != mine) {
+		return false, nil
+	}
 	if r.nullAware {
-		if len(left) > 1 || sourcesOf(left[0]) == 0 || sourcesOf(right[0]) != mine {
+		if len(left) > 1 {
 			return false, nil
 		}
 		for _, on := range r.on {
