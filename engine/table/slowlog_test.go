@@ -76,6 +76,18 @@ func TestWorkloadCounts(t *testing.T) {
 	}
 }
 
+// A workload has a query once, however often it is prepared.
+func TestWorkloadCountsPlansOnce(t *testing.T) {
+	db := open(t, nil)
+	people := create(t, db, peopleText)
+	for range 3 {
+		all(t, db, from(people, eq(col(people, "age"), 30)))
+	}
+	if w := db.Workload(); len(w) != 1 || w[0].Count != 3 {
+		t.Fatalf("%+v", w)
+	}
+}
+
 // A workload keeps queries, not what they were made from: the plan and the text.
 func TestWorkloadKeepsNoPlans(t *testing.T) {
 	db := open(t, &table.Options{PlanCache: -1})
