@@ -62,7 +62,17 @@ func (g *generator) correlatedNumber(x string) string {
 func (g *generator) correlatedTest(x string) string {
 	y := source{g.table().tableInfo, "y"}
 	where := y.name + " y WHERE " + g.correlation("y", x) + " AND " + g.further(y, x)
-	switch g.rng.IntN(4) {
+	switch g.rng.IntN(6) {
+	case 4: // of values of the row around
+		return fmt.Sprintf("%s.%s %sIN (SELECT %[1]s.%[4]s FROM %[5]s y WHERE y.id %[6]s 5)", x,
+			g.oneOf("id", "grade"), g.oneOf("", "NOT "), g.oneOf("id", "grade"), y.name,
+			g.oneOf("<", ">", "=", "= -"))
+	case 5: // of a value of a subquery, alone or in a row
+		left, right := g.correlatedNumber(x), "y.grade"
+		if g.chance(50) {
+			left, right = "("+left+", "+x+".grade)", "y.id, y.grade"
+		}
+		return fmt.Sprintf("%s %sIN (SELECT %s FROM %s)", left, g.oneOf("", "NOT "), right, where)
 	case 0:
 		return g.oneOf("", "NOT ") + "EXISTS (SELECT 1 FROM " + where + ")"
 	case 1, 2:
