@@ -72,6 +72,9 @@ func (g *generator) correlatedTest(x string) string {
 		if g.chance(50) {
 			left, right = "("+left+", "+x+".grade)", "y.id, y.grade"
 		}
+		if g.chance(70) {
+			where = y.name + " y WHERE y.id < 40"
+		}
 		return fmt.Sprintf("%s %sIN (SELECT %s FROM %s)", left, g.oneOf("", "NOT "), right, where)
 	case 0:
 		return g.oneOf("", "NOT ") + "EXISTS (SELECT 1 FROM " + where + ")"
@@ -118,7 +121,7 @@ func (g *generator) correlated() query {
 		}
 		text = "SELECT x.id, " + g.folded() + from + where
 	case 0, 1:
-		text = "SELECT x.id, " + n + ", " + shown + from + where
+		text = "SELECT x.id, " + n + ", " + shown + from + where + g.oneOf("", " AND "+test)
 	case 2:
 		text = "SELECT x.grade, count(*), sum(" + n + ")" + from + where + " GROUP BY x.grade"
 	case 3:
