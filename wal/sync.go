@@ -202,11 +202,12 @@ func (l *Log) syncOnce() error {
 		segments[n-1].populate(end)
 	}
 	for i, s := range segments {
-		var err error
-		if i < len(full) {
-			err = s.unmap() // why first: see letGo
+		if i < len(full) { // why before the sync: see letGo
+			if err := s.unmap(); err != nil {
+				return l.fail(err)
+			}
 		}
-		if err = errors.Join(err, s.sync()); err != nil {
+		if err := s.sync(); err != nil {
 			return l.fail(err)
 		}
 		l.syncs.Add(1)

@@ -618,7 +618,7 @@ var bugs = []bug{
 			"Ordinal: o, Desc: f.Desc,",
 			"Ordinal: o, Desc: f.Desc && i == fixed,",
 		}},
-		"./engine/sql", "TestOracles",
+		"./engine/plan", "TestPagesAreTheWhole",
 	},
 	{
 		"queries mean the same by every path: spans that touch become one with other residuals",
