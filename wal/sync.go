@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -35,7 +36,7 @@ import (
 // record is at or below the target, and its bytes are stored. The first caller of a batch takes
 // the turn if it is free: it leads and syncs inline. If not, it kicks syncLoop, which waits for
 // the turn. So a leader syncs once and returns, however many callers follow. Before the batch is
-// taken the leader yields once, and writers that are about to join do.
+// taken the leader yields, and writers that are about to join do; see await.
 //
 // No batch is forgotten. The holder of the turn takes it later, or the kick is still in its
 // channel, or syncLoop has the kick and waits for the turn. Close answers what is pending last.
@@ -54,14 +55,20 @@ type syncer struct {
 	kick chan struct{}
 	turn chan struct{} // capacity 1; full while a sync runs
 
+	// Of the holder of the turn, see await.
+	expected int
+	took     time.Duration // by the last sync
+	hasty    int           // batches that do not wait
+
 	mu       sync.Mutex
 	pending  *syncBatch // Guarded by mu; nil if no caller waits
 	finished bool       // Guarded by mu; no sync will happen any more
 }
 
 type syncBatch struct {
-	done chan struct{} // closed after err is set
-	err  error
+	callers int           // Guarded by syncer.mu
+	done    chan struct{} // closed after err is set
+	err     error
 }
 
 func (y *syncer) init() {
@@ -85,7 +92,51 @@ func (y *syncer) join() (b *syncBatch, lead bool) {
 			kick(y.kick)
 		}
 	}
+	y.pending.callers++
 	return y.pending, lead
+}
+
+// waiting returns how many callers have joined the pending batch.
+func (y *syncer) waiting() int {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.pending == nil {
+		return 0
+	}
+	return y.pending.callers
+}
+
+const (
+	// awaitPart is the part of a sync's time for which a batch waits at most, as its inverse.
+	awaitPart = 4
+	// awaitYields bounds it where no time passes, as in tests.
+	awaitYields = 1000
+	// hastyBatches do not wait after one that has waited in vain.
+	hastyBatches = 8
+)
+
+// await lets callers join the pending batch before it is taken: first those that are about to,
+// where goroutines outnumber processors, then those that the last sync has answered, if they come
+// back soon. Without it, many callers form two groups that wait for each other's syncs.
+func (y *syncer) await() {
+	runtime.Gosched()
+	before := y.waiting()
+	if before == 0 || before >= y.expected {
+		return
+	}
+	if y.hasty > 0 {
+		y.hasty--
+		return
+	}
+	now := before
+	start := time.Now()
+	for i := 0; i < awaitYields && now < y.expected && time.Since(start) < y.took/awaitPart; i++ {
+		runtime.Gosched()
+		now = y.waiting()
+	}
+	if 2*(now-before) < y.expected-before {
+		y.hasty = hastyBatches
+	}
 }
 
 // take closes the pending batch to newcomers and returns it, or nil.
@@ -144,11 +195,15 @@ func (l *Log) barrier() error {
 
 // syncBatch syncs for all callers that have joined. Requires: it is the caller's turn.
 func (l *Log) syncBatch() {
-	// Let callers that are about to append and wait join: where goroutines outnumber
-	// processors this makes batches several times larger.
-	runtime.Gosched()
+	l.sy.await()
 	b := l.sy.take()
-	b.answer(l.syncOnce())
+	start := time.Now()
+	err := l.syncOnce()
+	l.sy.took, l.sy.expected = time.Since(start), l.sy.waiting()
+	if b != nil {
+		l.sy.expected += b.callers
+	}
+	b.answer(err)
 }
 
 func (l *Log) syncLoop() {
