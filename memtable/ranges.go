@@ -22,7 +22,8 @@ type rangesPart struct {
 // maxLoose is how many range tombstones are compared one by one before they become a part.
 const maxLoose = 32
 
-// searchable returns the parts of ranges, of which parts were made, with those of late ones.
+// searchable returns parts of ranges that can be searched: parts, and one of the latest if they are
+// many.
 func (t *Table) searchable(parts *[]rangesPart, ranges []base.RangeTombstone) []rangesPart {
 	var kept []rangesPart
 	if parts != nil {

@@ -22,6 +22,18 @@ type readyFS struct {
 
 type event struct{ file, what string }
 
+// ready returns such a file system and the options of a log in it.
+func ready(t *testing.T, segmentBytes int64) (*readyFS, wal.Options) {
+	t.Helper()
+	dir := t.TempDir()
+	if !mapped(t, dir) {
+		t.Skip("the temporary directory is on a file system without preallocation")
+	}
+	fsys := &readyFS{FS: vfs.OS()}
+	return fsys, wal.Options{FS: fsys, Dir: dir, DBID: testDBID, SegmentBytes: segmentBytes,
+		Mapped: true}
+}
+
 // lastEvents returns the last event of each file.
 func (f *readyFS) lastEvents() map[string]string {
 	f.mu.Lock()
@@ -120,12 +132,7 @@ func (m *readyMapping) Unmap() error {
 // blocks ready, each of them what is after the records and was not ready, and none in a
 // segment that is used again.
 func TestBlocksAreReadyBeforeTheirRecords(t *testing.T) {
-	dir := t.TempDir()
-	if !mapped(t, dir) {
-		t.Skip("the temporary directory is on a file system without preallocation")
-	}
-	fsys := &readyFS{FS: vfs.OS()}
-	o := wal.Options{FS: fsys, Dir: dir, DBID: testDBID, SegmentBytes: 1 << 20, Mapped: true}
+	fsys, o := ready(t, 1<<20)
 	l := openNew(t, o)
 	record := make([]byte, 10_000)
 	write := func(n int) {
@@ -175,12 +182,8 @@ func TestBlocksAreReadyBeforeTheirRecords(t *testing.T) {
 
 // Rare syncs make nothing ready, and its error is not an error of the log.
 func TestBlocksNeedNotBeReady(t *testing.T) {
-	dir := t.TempDir()
-	if !mapped(t, dir) {
-		t.Skip("the temporary directory is on a file system without preallocation")
-	}
-	fsys := &readyFS{FS: vfs.OS(), err: errBoom}
-	o := wal.Options{FS: fsys, Dir: dir, DBID: testDBID, SegmentBytes: 4 << 20, Mapped: true}
+	fsys, o := ready(t, 4<<20)
+	fsys.err = errBoom
 	l := openNew(t, o)
 	for i := range 300 {
 		_, err := l.Append(make([]byte, 10_000))
@@ -209,12 +212,7 @@ func TestBlocksNeedNotBeReady(t *testing.T) {
 // A log that streams makes pages writable in steps, and lets them go before a sync would take them
 // one by one. One that is synced often, or is short, does neither.
 func TestPagesOfALogThatStreams(t *testing.T) {
-	dir := t.TempDir()
-	if !mapped(t, dir) {
-		t.Skip("the temporary directory is on a file system without preallocation")
-	}
-	fsys := &readyFS{FS: vfs.OS()}
-	o := wal.Options{FS: fsys, Dir: dir, DBID: testDBID, SegmentBytes: 1 << 20, Mapped: true}
+	fsys, o := ready(t, 1<<20)
 	l := openNew(t, o)
 	write := func(n int) {
 		for range n {

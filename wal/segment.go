@@ -121,17 +121,24 @@ func (s *segment) makeWritable(off, end int64) {
 	}
 }
 
-// letGo takes what was stored up to end out of the mapping, and returns what remains to be done
-// without Log.mu. Why before a sync: to write a mapped page, the kernel takes it from all
-// processors that run the process, which interrupts the appender for microseconds, page by page.
-func (s *segment) letGo(end int64) func() {
-	p, ok := s.mapping.(vfs.Pager)
-	from, to := s.kept, max(end, s.writable)
-	if !ok || to-from < letGoBytes {
-		return func() {}
+// storedLocked returns the part of the mapping that a sync should let go, n bytes, if all up to end
+// is stored.
+func (s *segment) storedLocked(end int64) (from, n int64) {
+	from, n = s.kept, max(end, s.writable)-s.kept
+	if n < letGoBytes {
+		return 0, 0
 	}
 	s.kept, s.writable = end, 0
-	return func() { _ = p.LetGo(from, to-from) }
+	return from, n
+}
+
+// letGo takes a part out of the mapping. Why before a sync: to write a mapped page, the kernel
+// takes it from all processors that run the process, which interrupts the appender for
+// microseconds, page by page.
+func (s *segment) letGo(from, n int64) {
+	if p, ok := s.mapping.(vfs.Pager); ok && n > 0 {
+		_ = p.LetGo(from, n) // a hint
+	}
 }
 
 // storeRecord encodes a record into a mapping. If the disk cannot take a store (the

@@ -246,15 +246,15 @@ func (l *Log) syncOnce() error {
 		l.streamed = writableBytes // it streams on, if as much comes again
 	}
 	end := l.off
-	letGo := func() {}
-	if n := len(segments); n > 0 {
-		letGo = segments[n-1].letGo(end)
+	var from, n int64
+	if len(segments) > 0 {
+		from, n = segments[len(full)].storedLocked(end)
 	}
 	l.mu.Unlock()
 
-	letGo()
-	if n := len(segments); n > 0 {
-		segments[n-1].populate(end)
+	if len(segments) > 0 {
+		segments[len(full)].letGo(from, n)
+		segments[len(full)].populate(end)
 	}
 	for i, s := range segments {
 		if i < len(full) { // why before the sync: see letGo

@@ -135,8 +135,8 @@ func (q *query) joinSubquery(s *subquery, anti bool, x expr.Expr) (joined bool, 
 }
 
 // compareRows adds the equality of an IN to the condition of its join. NOT IN is not a plain anti
-// join where a NULL could be compared, and no join if it is correlated then. It is none either
-// where it has columns on one of its sides at most: that could not tell NOT IN that is unknown, for
+// join where a NULL could be compared, and no join if it is correlated then, or where it
+// has columns on one of its sides at most: such a join could not tell NOT IN that is unknown, for
 // a NULL, from NOT IN that is true, and would compare all pairs of rows.
 func (q *query) compareRows(r *relation, left, right []expr.Expr, anti bool) (bool, error) {
 	mine := uint64(1) << r.source
