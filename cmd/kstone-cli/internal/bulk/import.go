@@ -228,7 +228,11 @@ func OpenInput(a *cli.App, name string) (in io.ReadCloser, size int64, err error
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, 0, cli.Advise(err, "check the name of the file; - reads standard input")
+		hint := "check the name of the file; - reads standard input"
+		if a.Open != nil {
+			hint = "check the name of the file"
+		}
+		return nil, 0, cli.Advise(err, hint)
 	}
 	info, err := f.Stat()
 	switch {

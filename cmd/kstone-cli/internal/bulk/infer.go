@@ -187,16 +187,20 @@ func (g *guessTable) read(f *ImportFlags, name string, sample io.Reader) error {
 	}
 	defer r.Close()
 	null := record.AppendString(nil, []byte(f.null))
+	why := ""
 	for g.records < sampleRecords {
 		err := r.Next(func(row *record.Row) error { return g.add(row, null) })
+		if err != nil && err != io.EOF && why == "" {
+			why = ": " + cli.PlainText(err)
+		}
 		var rejected *record.Reject
 		if err != nil && !errors.As(err, &rejected) {
 			break
 		}
 	}
 	if len(g.columns) == 0 {
-		return cli.Usage("%s: no record in the first %d MiB shows what columns there are", name,
-			sampleBytes>>20).WithHint("make the table first, with the command sql")
+		return cli.Usage("%s: no record in the first %d MiB shows what columns there are%s", name,
+			sampleBytes>>20, why).WithHint("make the table first, with the command sql")
 	}
 	return nil
 }

@@ -177,8 +177,8 @@ func (a *App) Grid(head []string, rows [][]string, left int) error {
 // UntilStopped returns a context that ends when the system or the user asks the program to
 // stop. Why not leave that to the signals' default: what is temporary has to go first.
 func UntilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // else started by nohup
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE} // nobody reads on
+	if !signal.Ignored(syscall.SIGHUP) {                                   // else started by nohup
 		signals = append(signals, syscall.SIGHUP)
 	}
 	return signal.NotifyContext(ctx, signals...)

@@ -155,7 +155,8 @@ func hintFor(err error) string {
 	case errors.Is(err, engine.ErrNotExist):
 		return "check the path; put and import create a database where there is none"
 	case errors.Is(err, engine.ErrNotDatabase):
-		return "nothing in it was changed; name the directory of a kstone database, or a new one"
+		return "nothing in it was changed; name the directory of a kstone database, or a new " +
+			"one; if it is a damaged one, repair saves what is intact"
 	case errors.Is(err, engine.ErrLocked):
 		return "that program has to close it first; commands that only read work meanwhile"
 	case errors.Is(err, engine.ErrVersion):

@@ -4,11 +4,26 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 )
+
+// Output is an output that keeps its first error: a command need not look at each write.
+type Output struct {
+	io.Writer
+	Err error
+}
+
+// Write implements io.Writer.
+func (o *Output) Write(b []byte) (n int, err error) {
+	if o.Err == nil {
+		n, o.Err = o.Writer.Write(b)
+	}
+	return n, o.Err
+}
 
 // ToFlag adds --to to a command that writes a file.
 func (a *App) ToFlag(cmd *cobra.Command, to *string) {
@@ -30,29 +45,83 @@ func (a *App) Into(name string, fn func() error) (err error) {
 	out, tty, color := a.Out, a.OutTTY, a.Color
 	defer func() { a.Out, a.OutTTY, a.Color = out, tty, color }()
 	a.Out, a.OutTTY, a.Color = f, false, false
-	err = fn()
-	if err == nil {
-		err = f.Sync()
+	if err = fn(); err != nil {
+		return errors.Join(err, f.Drop())
 	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return f.Close()
 }
 
-// NewFile creates a file that is to be renamed to name when it is complete.
-func NewFile(name string) (*os.File, error) {
+// File is an output that has its name when it is complete. A device or pipe, which is not replaced,
+// has it from the beginning.
+type File struct {
+	*os.File
+	name string // "" for a device or pipe
+}
+
+// NewFile creates a file that gets the name with Close. A link leads to the file that is replaced.
+func NewFile(name string) (*File, error) {
+	info, err := os.Stat(name)
+	switch {
+	case err == nil && info.IsDir():
+		return nil, Usage("%s is a directory, not a file", name)
+	case err == nil && !info.Mode().IsRegular():
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		return &File{File: f}, err
+	case err == nil:
+		if name, err = filepath.EvalSymlinks(name); err != nil {
+			return nil, err
+		}
+	}
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
 	if err != nil {
-		return nil, err
+		return nil, renamed(err, name)
 	}
 	if err := f.Chmod(0o644); err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	return f, nil
+	return &File{f, name}, nil
+}
+
+// renamed returns an error about a file that has not got its name yet, with its name.
+func renamed(err error, name string) error {
+	var e *fs.PathError
+	if errors.As(err, &e) {
+		return &fs.PathError{Op: e.Op, Path: name, Err: e.Err}
+	}
+	return err
+}
+
+// Write implements io.Writer.
+func (f *File) Write(b []byte) (int, error) {
+	n, err := f.File.Write(b)
+	if err != nil && f.name != "" {
+		err = renamed(err, f.name)
+	}
+	return n, err
+}
+
+// Close gives the file its name.
+func (f *File) Close() error {
+	if f.name == "" {
+		return f.File.Close()
+	}
+	err := errors.Join(f.Sync(), f.File.Close())
+	if err == nil {
+		err = os.Rename(f.File.Name(), f.name)
+	}
+	if err != nil {
+		err = errors.Join(renamed(err, f.name), os.Remove(f.File.Name()))
+	}
+	return err
+}
+
+// Drop removes a file that is not complete.
+func (f *File) Drop() error {
+	err := f.File.Close()
+	if f.name != "" {
+		err = errors.Join(err, os.Remove(f.File.Name()))
+	}
+	return err
 }
 
 // Interruptible returns a reader that fails when ctx ends, also while it waits for input.

@@ -3,6 +3,7 @@ package command
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -228,13 +229,13 @@ func (t *tour) killed() error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for range 20_000 {
-		if logReaches(db, enoughLog) {
+		if logReaches(db, enoughLog) || t.ctx.Err() != nil {
 			break
 		}
 		<-tick.C
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		return err
+	if err := cmp.Or(t.ctx.Err(), cmd.Process.Kill()); err != nil {
+		return errors.Join(err, cmd.Wait())
 	}
 	_ = cmd.Wait()
 	fmt.Fprintln(t.app.Out, "Killed")

@@ -81,7 +81,7 @@ func (f *indexFlags) statement(args []string) string {
 	if f.unique {
 		b.WriteString("UNIQUE ")
 	}
-	fmt.Fprintf(&b, "INDEX %s ON %s (%s)", sqlName(args[1]), sqlName(args[0]),
+	fmt.Fprintf(&b, "INDEX %s ON %s (%s)", cli.QuoteName(args[1]), cli.QuoteName(args[0]),
 		strings.Join(args[2:], ", "))
 	if len(f.include) > 0 {
 		fmt.Fprintf(&b, " INCLUDE (%s)", strings.Join(f.include, ", "))
@@ -97,9 +97,6 @@ func (f *indexFlags) statement(args []string) string {
 	}
 	return b.String()
 }
-
-// sqlName returns a name in double quotes.
-func sqlName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 func indexListCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
@@ -146,7 +143,8 @@ finishes it.`,
 		Example: examples(a, "index drop cities.db cities by_name"),
 		Args:    a.Arguments(2, 2),
 		RunE: onIndex(a, func(args []string) string {
-			return fmt.Sprintf("DROP INDEX %s ON %s", sqlName(args[1]), sqlName(args[0]))
+			return fmt.Sprintf("DROP INDEX %s ON %s", cli.QuoteName(args[1]),
+				cli.QuoteName(args[0]))
 		}),
 	}
 	a.DurabilityFlag(cmd)

@@ -16,8 +16,6 @@ import (
 type output struct {
 	io.WriteCloser
 	program *exec.Cmd // nil for a file
-	file    *os.File  // of a file: it has another name until it is complete
-	name    string    // which name that is
 	shown   bool      // the program shows it on the terminal
 	gone    bool      // the program reads no more
 }
@@ -38,18 +36,15 @@ func (o *output) Close() error {
 	if o.program != nil {
 		return o.program.Wait()
 	}
-	if err == nil {
-		err = os.Rename(o.file.Name(), o.name)
-	}
 	return err
 }
 
 // drop removes a file that is not complete. What a program has read stays read.
 func (o *output) drop() error {
-	if o.program != nil {
-		return o.Close()
+	if f, ok := o.WriteCloser.(*cli.File); ok {
+		return f.Drop()
 	}
-	return errors.Join(o.WriteCloser.Close(), os.Remove(o.file.Name()))
+	return o.Close()
 }
 
 // pipe starts a program of the system's shell that reads what is written.
@@ -84,9 +79,7 @@ func (s *session) setOutput(name string, once bool) error {
 	if line, ok := strings.CutPrefix(name, "|"); ok {
 		to, err = s.pipe(strings.TrimSpace(line), false)
 	} else {
-		to.name = name
-		to.file, err = cli.NewFile(name)
-		to.WriteCloser = to.file
+		to.WriteCloser, err = cli.NewFile(name)
 	}
 	if err != nil {
 		return err

@@ -44,9 +44,16 @@ func runLine(ctx context.Context, a *cli.App, args []string) error {
 		}
 	}
 	a.Context = ctx
+	out := &cli.Output{Writer: a.Out}
+	a.Out = out
 	root := Root(a)
 	root.SetArgs(args)
-	return a.Timed(func() error { return root.ExecuteContext(ctx) })
+	return a.Timed(func() error {
+		if err := root.ExecuteContext(ctx); err != nil {
+			return err
+		}
+		return out.Err
+	})
 }
 
 // Root returns the command tree.

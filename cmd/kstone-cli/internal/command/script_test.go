@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 //	hold DIR             another process has the database open, until the script ends
 //	flip FILE OFFSET     a bit of the file is flipped; negative offsets count from the end
 //	cities FILE          FILE becomes the bundled cities
+//	full COMMAND         COMMAND of kstone-cli, one word, fails on a full disk
 //
 // Promise (reads and writes): `kstone-cli dedup` distinguishes new, stored and repeated records
 // and writes nothing unless asked to. Also scripts `dedup` and `cities`.
@@ -88,7 +89,7 @@ func runScripts(t *testing.T, files []string) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "hold": hold, "flip": flip, "cities": cities,
+			"exits": exits, "hold": hold, "flip": flip, "cities": cities, "full": full,
 		},
 	})
 }
@@ -109,6 +110,13 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func full(ts *testscript.TestScript, _ bool, args []string) {
+	err := ts.Exec("sh", "-c", "kstone-cli "+args[0]+" > /dev/full")
+	if err == nil {
+		ts.Fatalf("it succeeds on a full disk")
 	}
 }
 

@@ -122,6 +122,9 @@ func (s *session) script(r io.Reader, name string) {
 	for !s.left && (s.failed == nil || !s.bail) {
 		line, err := in.ReadString('\n')
 		if line == "" && err != nil {
+			if !errors.Is(err, io.EOF) {
+				s.report(err)
+			}
 			break
 		}
 		if n++; pending == "" {

@@ -49,6 +49,34 @@ func TestStoppedSegmentBuild(t *testing.T) {
 	}
 }
 
+// TestStoppedDemo: a demo that is asked to stop takes no other step.
+func TestStoppedDemo(t *testing.T) {
+	testutil.SlowUnderRace(t, "starts programs")
+	self, err := exec.LookPath("kstone-cli")
+	if err != nil || runtime.GOOS == "windows" {
+		t.Skip("needs signals between processes")
+	}
+	demo := exec.Command(self, "demo")
+	dir := t.TempDir()
+	demo.Env = append(os.Environ(), "TMPDIR="+dir)
+	out, err := demo.StdoutPipe()
+	ok(t, err)
+	ok(t, demo.Start())
+	text, lines := "", bufio.NewScanner(out)
+	for lines.Scan() {
+		if text += lines.Text() + "\n"; strings.Contains(lines.Text(), "kill -9") {
+			ok(t, demo.Process.Signal(os.Interrupt))
+		}
+	}
+	_ = demo.Wait()
+	if code := demo.ProcessState.ExitCode(); code != 130 || strings.Contains(text, "Killed") {
+		t.Errorf("exit code %d\n%s", code, text)
+	}
+	if names := filesIn(t, dir); len(names) > 0 {
+		t.Errorf("left over: %v", names)
+	}
+}
+
 // TestStoppedChanges: changes follows until Ctrl-C, after which nothing is lost that was committed.
 func TestStoppedChanges(t *testing.T) {
 	self, err := exec.LookPath("kstone-cli")

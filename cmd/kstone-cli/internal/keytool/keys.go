@@ -25,13 +25,15 @@ func KeysCommand(a *cli.App) *cobra.Command {
 needs. Needs no database.
 
 --layout is one of
-  ordered    fields one after the other, each encoded so that it sorts (the default;
-             the layout of imported keys): name[:type][:desc][:null|:null-last];
-             types are those of an import, int8 to int32, uint8 to uint32,
-             float32, fixed:PLACES, ip, ipprefix and time-full; :ascii and
-             :unicode make strings ignore case
-  composite  version 1: fields of fixed width between delimiters, after an optional
-             shard: name[:string:WIDTH|:integer|:timestamp|:uuid|:decimal:SCALE]
+  ordered    fields one after the other, each encoded so that it sorts (the
+             default; the layout of imported keys):
+             name[:type][:desc][:null|:null-last]; types are those of an
+             import, int8 to int32, uint8 to uint32, float32, fixed:PLACES, ip,
+             ipprefix and time-full; :ascii and :unicode make strings ignore
+             case
+  composite  version 1: fields of fixed width between delimiters, after an
+             optional shard: name, then :string:WIDTH, :integer, :timestamp,
+             :uuid or :decimal:SCALE
   rowkey     parts with a separator: name[:string|:bytes|:int|:varint]`,
 		Example: `  kstone-cli keys encode --fields user,at:time-ms:desc ada 2026-01-02T00:00:00Z
   kstone-cli keys advise orders.jsonl --query 'user = ? AND at > ?'`,

@@ -24,7 +24,7 @@ is none.
 
 --rule says how a key becomes a PK and an SK:
   bucket      a bucket is a partition: PK = bucket, SK = key (default for bbolt)
-  key         PK = key, without SK (default for the others): spreads over all stripes
+  key         PK = key, without SK (default for the others), in all stripes
   prefix=TEXT PK = TEXT and the key, without SK
   split=TEXT  the PK is what comes before TEXT, the SK what comes after it
   first=N     the PK is the first N bytes

@@ -96,6 +96,9 @@ func NewCSV(r io.Reader, comma byte) (Reader, error) {
 		switch {
 		case col.Name == "":
 			return nil, fmt.Errorf("column %d of the CSV input has no name", i+1)
+		case c.bare[i] && strings.Contains(col.Name, "\r"):
+			return nil, errors.New("the lines of the CSV input end in carriage returns alone; " +
+				"convert it first: tr '\\r' '\\n'")
 		case !utf8.ValidString(col.Name):
 			return nil, fmt.Errorf("the name of CSV column %d is not valid UTF-8", i+1)
 		case seen[col.Name]:

@@ -53,7 +53,10 @@ not keep the others from being shown.`,
 		var failed []error
 		for i, name := range args {
 			if len(args) > 1 {
-				fmt.Fprintf(out, "%s==> %s <==\n", map[bool]string{true: "\n"}[i > 0], name)
+				gap := map[bool]string{true: "\n"}[i > 0]
+				if _, err := fmt.Fprintf(out, "%s==> %s <==\n", gap, name); err != nil {
+					return err
+				}
 			}
 			if err := inspectFile(name, out); err != nil {
 				failed = append(failed, err)
@@ -71,8 +74,11 @@ func isDir(name string) bool {
 
 // inspectFile shows what is in a file. Files without content are named.
 func inspectFile(name string, out io.Writer) error {
+	info, err := os.Stat(name)
 	switch kind := kindOf(filepath.Base(name)); {
-	case isDir(name):
+	case err != nil:
+		return cli.Advise(err, "name the directory of a database, or files in it")
+	case info.IsDir():
 		return cli.Usage("inspect: %s is a directory among files", name).
 			WithHint("inspect of one directory shows its files")
 	case kind == "lock" || kind == "reserve" || kind == "readers":
