@@ -21,7 +21,7 @@ const maxAttempts = 8
 
 // Commit implements store.Writer.
 func (s *Store) Commit(ctx context.Context, w *store.WriteSet) error {
-	if err := cmp.Or(store.CheckContext(ctx), w.Validate(s.Limits()), s.check()); err != nil {
+	if err := cmp.Or(s.CheckCall(ctx), w.Validate(s.Limits())); err != nil {
 		return err
 	}
 	return s.commit(ctx, w, s.Layout.NewBatch(w))
@@ -37,7 +37,7 @@ func (s *Store) commit(ctx context.Context, w *store.WriteSet, b *remote.Batch) 
 	if len(b.Writes)+len(b.Conds) == 0 {
 		return nil
 	}
-	ctx, cancel := remote.Within(ctx, s.o.timeout())
+	ctx, cancel := s.Within(ctx)
 	defer cancel()
 	compare, puts, gets := comparisons(b), s.writes(b.Writes), conditionReads(b)
 	if err := s.checkSize(compare, puts, gets); err != nil {

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -8,19 +9,10 @@ import (
 	client "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/remote"
 )
 
-func init() {
-	store.Register("etcd", func(ctx context.Context, url string) (store.Store, error) {
-		s, err := Open(ctx, url)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	})
-}
+func init() { remote.Register("etcd", Open) }
 
 // A member that does not answer for that long is given up, and another one asked.
 const (
@@ -35,7 +27,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := remote.Within(ctx, o.timeout())
+	ctx, cancel := remote.Within(ctx, cmp.Or(o.Timeout, remote.DefaultTimeout))
 	defer cancel()
 	config, err := o.tls()
 	if err != nil {
@@ -47,7 +39,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	reasons := remote.Probe(ctx, o.Endpoints, config)
 	c, err := client.New(client.Config{
 		Endpoints: o.Endpoints, Username: o.User, Password: o.Password, TLS: config,
-		Context: life, DialTimeout: o.timeout(), DialKeepAliveTime: keepAlive,
+		Context: life, DialTimeout: cmp.Or(o.Timeout, remote.DefaultTimeout), DialKeepAliveTime: keepAlive,
 		DialKeepAliveTimeout: keepAliveTimeout, Logger: zap.NewNop(),
 	})
 	if err != nil {

@@ -1,11 +1,9 @@
 package etcd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -18,11 +16,10 @@ import (
 // Store is a database of an etcd cluster. Trips of its calls are counted for contexts of
 // remote.CountTrips.
 type Store struct {
-	remote.Reader
-	c      *client.Client
-	o      Options
-	end    func() // ends what a client of Open does by itself, which is closed with the store
-	closed atomic.Bool
+	remote.Core
+	c   *client.Client
+	o   Options
+	end func() // ends what a client of Open does by itself, which is closed with the store
 }
 
 var _ interface {
@@ -56,42 +53,36 @@ func New(c *client.Client, o *Options) *Store {
 	if o != nil {
 		s.o = *o
 	}
-	s.Reader = remote.Reader{Layout: remote.NewLayout(s.o.Name, false), Now: time.Now}
-	s.Reader.View = func(context.Context, bool) (remote.View, func(), error) {
-		return &view{s: s}, func() {}, s.check()
+	s.Core = remote.Core{Kind: "etcd", Timeout: s.o.Timeout, Most: limits,
+		Reader: remote.Reader{
+			Layout: remote.NewLayout(s.o.Name, false), Now: time.Now,
+			View: func(context.Context, bool) (remote.View, func(), error) {
+				return &view{s: s}, func() {}, s.Check()
+			},
+		},
+		Apply: func(ctx context.Context, writes []remote.Write) error {
+			return s.commit(ctx, nil, &remote.Batch{Writes: writes})
+		},
 	}
+	s.Most.CommitOps, s.Most.Costs.Batch = s.o.txnOps()-ownOps, s.o.txnOps()
 	return s
-}
-
-// Limits implements store.Store.
-func (s *Store) Limits() store.Limits {
-	l := limits
-	l.CommitOps, l.Costs.Batch = s.o.txnOps()-ownOps, s.o.txnOps()
-	return l
 }
 
 // Close closes the store, and its client if Open has made it.
 func (s *Store) Close() error {
-	if s.closed.Swap(true) || s.end == nil {
+	if !s.Shut() || s.end == nil {
 		return nil
 	}
 	defer s.end()
 	return s.c.Close()
 }
 
-func (s *Store) check() error {
-	if s.closed.Load() {
-		return fmt.Errorf("etcd: %w", store.ErrClosed)
-	}
-	return nil
-}
-
 // revision returns the revision of the newest commit.
 func (s *Store) revision(ctx context.Context) (int64, error) {
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return 0, err
 	}
-	ctx, cancel := remote.Within(ctx, s.o.timeout())
+	ctx, cancel := s.Within(ctx)
 	defer cancel()
 	defer remote.Request(ctx)()
 	start, _ := s.Layout.Range()
@@ -111,56 +102,14 @@ func (s *Store) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return remote.NewSnapshot("etcd", s.Reader, func() (remote.View, error) {
-		return &view{s: s, rev: rev}, s.check()
-	}), nil
+	return s.Of(&view{s: s, rev: rev}), nil
 }
 
 // SnapshotLater implements store.LateSnapshots.
 func (s *Store) SnapshotLater(
 	ctx context.Context, _ bool, fixed func() error,
 ) (store.Snapshot, error) {
-	if err := cmp.Or(store.CheckContext(ctx), s.check()); err != nil {
-		return nil, err
-	}
-	v := &view{s: s}
-	snap := remote.NewSnapshot("etcd", s.Reader, func() (remote.View, error) {
-		return v, s.check()
-	})
-	snap.Reader = remote.Late(snap.Reader, v, fixed)
-	return snap, nil
-}
-
-// Property implements store.Store.
-func (s *Store) Property(ctx context.Context, name string) ([]byte, bool, error) {
-	if err := cmp.Or(store.CheckContext(ctx), s.check()); err != nil {
-		return nil, false, err
-	}
-	pairs, err := (&view{s: s}).Get(ctx, [][]byte{s.Layout.PropertyKey(name)})
-	if err != nil || pairs[0].Value == nil {
-		return nil, false, err
-	}
-	value, _, err := remote.DecodeValue(pairs[0].Value)
-	return value, err == nil, err
-}
-
-// SetProperty implements store.Store.
-func (s *Store) SetProperty(ctx context.Context, name string, value []byte) error {
-	switch {
-	case name == "":
-		return invalid("a property needs a name")
-	case len(name) > limits.KeyBytes || len(value) > limits.PropertyBytes:
-		return fmt.Errorf("%w: etcd: property of %d bytes, limit is %d", store.ErrTooLarge,
-			len(value), limits.PropertyBytes)
-	}
-	if err := cmp.Or(store.CheckContext(ctx), s.check()); err != nil {
-		return err
-	}
-	write := remote.Write{Key: s.Layout.PropertyKey(name)}
-	if value != nil {
-		write.Value = remote.AppendValue(nil, value, 0)
-	}
-	return s.commit(ctx, nil, &remote.Batch{Writes: []remote.Write{write}})
+	return s.Later(ctx, &view{s: s}, fixed)
 }
 
 // failure gives an error of the client its class, and says what was being done, and what to do.
@@ -169,7 +118,7 @@ func (s *Store) failure(ctx context.Context, doing string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case s.closed.Load():
+	case s.Closed():
 		return fmt.Errorf("etcd: %s: %w", doing, store.ErrClosed)
 	case class != nil:
 		return fmt.Errorf("etcd: %s: %w: %w", doing, class, err)

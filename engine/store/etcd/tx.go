@@ -35,7 +35,7 @@ type base struct{ view }
 
 // Begin implements store.Transactor.
 func (s *Store) Begin(ctx context.Context, o *store.TxOptions) (store.Tx, error) {
-	if err := cmp.Or(store.CheckContext(ctx), s.check()); err != nil {
+	if err := s.CheckCall(ctx); err != nil {
 		return nil, err
 	}
 	return remote.Begin(s.Reader, &base{view{s: s}}, s.Limits(), o)
@@ -48,7 +48,7 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 
 // Commit implements remote.Base.
 func (b *base) Commit(ctx context.Context, reads *remote.Reads, all []remote.Write) error {
-	if err := b.s.check(); err != nil {
+	if err := b.s.Check(); err != nil {
 		return err
 	}
 	compare, exact := b.proofs(reads)
@@ -59,7 +59,7 @@ func (b *base) Commit(ctx context.Context, reads *remote.Reads, all []remote.Wri
 	if err := b.s.checkSize(compare, puts, nil); err != nil {
 		return err
 	}
-	ctx, cancel := remote.Within(ctx, b.s.o.timeout())
+	ctx, cancel := b.s.Within(ctx)
 	defer cancel()
 	failed, err := b.s.transact(ctx, compare, puts, nil)
 	if err == nil && failed != nil {

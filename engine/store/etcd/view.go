@@ -71,7 +71,7 @@ func (v *view) page(span *remote.Span) client.Op {
 func (v *view) read(
 	ctx context.Context, n int, op func(i int) client.Op,
 ) ([]*pb.RangeResponse, error) {
-	ctx, cancel := remote.Within(ctx, v.s.o.timeout())
+	ctx, cancel := v.s.Within(ctx)
 	defer cancel()
 	out := make([]*pb.RangeResponse, n)
 	most := v.s.o.txnOps()

@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -17,17 +15,12 @@ import (
 	"github.com/kstonedb/kstone/engine/store/remote"
 )
 
-// maxAttempts bounds how often a transaction is tried that conflicts with others; between two
-// attempts it waits up to firstWait, then twice as long, up to mostWait.
-const (
-	maxAttempts = 12
-	firstWait   = 2 * time.Millisecond
-	mostWait    = 200 * time.Millisecond
-)
+// maxAttempts bounds how often a transaction is tried that conflicts with others.
+const maxAttempts = 12
 
 // Commit implements store.Writer.
 func (s *Store) Commit(ctx context.Context, w *store.WriteSet) error {
-	if err := cmp.Or(store.CheckContext(ctx), s.validate(w), s.check()); err != nil {
+	if err := cmp.Or(s.CheckCall(ctx), s.validate(w)); err != nil {
 		return err
 	}
 	if w.Len() == 0 {
@@ -155,21 +148,9 @@ func (s *Store) retry(ctx context.Context, run func(context.Context) error) erro
 	if err := store.CheckContext(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := s.within(ctx)
+	ctx, cancel := s.Within(ctx)
 	defer cancel()
-	wait := firstWait
-	for attempt := 1; ; attempt++ {
-		err := run(ctx)
-		if !errors.Is(err, store.ErrConflict) || attempt == maxAttempts {
-			return err
-		}
-		select {
-		case <-time.After(rand.N(wait)):
-		case <-ctx.Done():
-			return err
-		}
-		wait = min(2*wait, mostWait)
-	}
+	return remote.Retry(ctx, maxAttempts, func() error { return run(ctx) })
 }
 
 // outcome gives the error of a transaction whose COMMIT may have been sent its class. An error of

@@ -16,15 +16,8 @@ import (
 )
 
 func init() {
-	open := func(ctx context.Context, url string) (store.Store, error) {
-		s, err := Open(ctx, url)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	}
-	store.Register("postgres", open)
-	store.Register("postgresql", open)
+	remote.Register("postgres", Open)
+	remote.Register("postgresql", Open)
 }
 
 // Open opens the store of a URL: see the package's comment. It creates the table if there is none.
@@ -42,11 +35,15 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	if err != nil {
 		return nil, invalid("%v", err)
 	}
-	s := &Store{pool: pool, timeout: o.timeout, table: o.table,
-		sql: statementsOf(o.table)}
-	s.Reader = remote.Reader{Layout: remote.NewLayout("", false), Now: time.Now, View: s.view,
-		Ahead: remote.AheadAwaited}
-	ctx, cancel := remote.Within(ctx, o.timeout)
+	s := &Store{pool: pool, table: o.table, sql: statementsOf(o.table)}
+	s.Core = remote.Core{Kind: "postgres", Timeout: o.timeout, Most: limits,
+		Reader: remote.Reader{Layout: remote.NewLayout("", false), Now: time.Now, View: s.view,
+			Ahead: remote.AheadAwaited},
+		Apply: func(ctx context.Context, writes []remote.Write) error {
+			return s.commit(ctx, nil, &remote.Batch{Writes: writes})
+		},
+	}
+	ctx, cancel := s.Within(ctx)
 	defer cancel()
 	if err := s.create(ctx); err != nil {
 		pool.Close()

@@ -11,10 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/store/remote"
 )
-
-// DefaultTimeout ends calls whose context has no deadline.
-const DefaultTimeout = 20 * time.Second
 
 // defaultConns is pool_max_conns without the parameter.
 const defaultConns = 16
@@ -31,7 +29,7 @@ func parseURL(s string) (*options, error) {
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return nil, invalid("the URL is not postgres://USER:PASSWORD@HOST:PORT/DATABASE?OPTIONS")
 	}
-	o := &options{table: pgx.Identifier{"kstone"}, timeout: DefaultTimeout}
+	o := &options{table: pgx.Identifier{"kstone"}, timeout: remote.DefaultTimeout}
 	query := u.Query()
 	if t := query.Get("table"); t != "" {
 		o.table = strings.Split(t, ".")

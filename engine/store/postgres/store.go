@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync/atomic"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,12 +16,10 @@ import (
 // its calls are counted for contexts of remote.CountTrips; left out is what prepares a statement,
 // once for each connection, and the end of a scan, which is not waited for.
 type Store struct {
-	remote.Reader
-	pool    *pgxpool.Pool
-	timeout time.Duration
-	table   pgx.Identifier
-	sql     statements
-	closed  atomic.Bool
+	remote.Core
+	pool  *pgxpool.Pool
+	table pgx.Identifier
+	sql   statements
 }
 
 var _ interface {
@@ -50,33 +46,18 @@ var limits = store.Limits{
 	},
 }
 
-// Limits implements store.Store.
-func (s *Store) Limits() store.Limits { return limits }
-
 // Close implements store.Store. It waits for calls that are under way; snapshots and transactions
 // must have ended.
 func (s *Store) Close() error {
-	if !s.closed.Swap(true) {
+	if s.Shut() {
 		s.pool.Close()
 	}
 	return nil
 }
 
-func (s *Store) check() error {
-	if s.closed.Load() {
-		return fmt.Errorf("postgres: %w", store.ErrClosed)
-	}
-	return nil
-}
-
-// within returns the context of one call, with a deadline.
-func (s *Store) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	return remote.Within(ctx, s.timeout)
-}
-
 // acquire returns a connection. Until it has one nothing has been sent.
 func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return nil, err
 	}
 	c, err := s.pool.Acquire(ctx)
@@ -145,35 +126,4 @@ func (s *Store) DeletePartitions(ctx context.Context, pks [][]byte) error {
 	return s.retry(ctx, func(ctx context.Context) error {
 		return s.serializable(ctx, func(b *pgx.Batch) { b.Queue(s.sql.remove, from, to) }, nil)
 	})
-}
-
-// Property implements store.Store.
-func (s *Store) Property(ctx context.Context, name string) ([]byte, bool, error) {
-	if err := store.CheckContext(ctx); err != nil {
-		return nil, false, err
-	}
-	pairs, err := (&view{s: s}).Get(ctx, [][]byte{s.Layout.PropertyKey(name)})
-	if err != nil || pairs[0].Value == nil {
-		return nil, false, err
-	}
-	value, _, err := remote.DecodeValue(pairs[0].Value)
-	return value, err == nil, err
-}
-
-// SetProperty implements store.Store.
-func (s *Store) SetProperty(ctx context.Context, name string, value []byte) error {
-	write := remote.Write{Key: s.Layout.PropertyKey(name)}
-	switch {
-	case name == "":
-		return invalid("a property needs a name")
-	case len(value) > limits.PropertyBytes:
-		return fmt.Errorf("%w: postgres: property of %d bytes, limit is %d", store.ErrTooLarge,
-			len(value), limits.PropertyBytes)
-	case value != nil:
-		write.Value = remote.AppendValue(nil, value, 0)
-	}
-	if err := store.CheckContext(ctx); err != nil {
-		return err
-	}
-	return s.commit(ctx, nil, &remote.Batch{Writes: []remote.Write{write}})
 }

@@ -35,7 +35,7 @@ var _ interface {
 // Begin implements store.Transactor. The transaction begins with its first read or write, and sees
 // what had been committed then. It has a connection until it ends.
 func (s *Store) Begin(ctx context.Context, o *store.TxOptions) (store.Tx, error) {
-	if err := cmp.Or(store.CheckContext(ctx), s.check()); err != nil {
+	if err := s.CheckCall(ctx); err != nil {
 		return nil, err
 	}
 	tx := &Tx{view: &view{s: s, begin: "BEGIN ISOLATION LEVEL SERIALIZABLE"}}
@@ -101,7 +101,7 @@ func (tx *Tx) Commit(ctx context.Context, w *store.WriteSet) error {
 // send sends a statement of the transaction.
 func (tx *Tx) send(ctx context.Context, doing string, queue func(*pgx.Batch),
 	read func(pgx.BatchResults) error) error {
-	ctx, cancel := tx.view.s.within(ctx)
+	ctx, cancel := tx.view.s.Within(ctx)
 	defer cancel()
 	b := &pgx.Batch{}
 	queue(b)
@@ -176,7 +176,7 @@ func (tx *Tx) End(ctx context.Context) error {
 		return nil
 	}
 	defer release(c)
-	ctx, cancel := v.s.within(ctx)
+	ctx, cancel := v.s.Within(ctx)
 	defer cancel()
 	end := remote.Request(ctx)
 	results := c.SendBatch(ctx, b)

@@ -34,7 +34,7 @@ const beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 // view returns a view of the present.
 func (s *Store) view(context.Context, bool) (remote.View, func(), error) {
 	v := &view{s: s}
-	return v, v.end, s.check()
+	return v, v.end, s.Check()
 }
 
 // end ends the transaction, without waiting for it.
@@ -128,7 +128,7 @@ func (v *view) prefixed(more ...string) *pgx.Batch {
 
 // Get implements remote.View.
 func (v *view) Get(ctx context.Context, keys [][]byte) ([]remote.Pair, error) {
-	ctx, cancel := v.s.within(ctx)
+	ctx, cancel := v.s.Within(ctx)
 	defer cancel()
 	found := make([]remote.Pair, 0, len(keys))
 	take := func(rows pgx.Rows, err error) error {
@@ -173,7 +173,7 @@ func (v *view) Get(ctx context.Context, keys [][]byte) ([]remote.Pair, error) {
 
 // Pages implements remote.View.
 func (v *view) Pages(ctx context.Context, spans []remote.Span) ([]remote.Page, error) {
-	ctx, cancel := v.s.within(ctx)
+	ctx, cancel := v.s.Within(ctx)
 	defer cancel()
 	b := &pgx.Batch{}
 	for i := range spans {
@@ -205,7 +205,7 @@ func (v *view) Pages(ctx context.Context, spans []remote.Span) ([]remote.Page, e
 
 // count counts what is in ranges and has not expired, of each not more than most.
 func (v *view) count(ctx context.Context, spans []remote.Span, most int64) (n int64, err error) {
-	ctx, cancel := v.s.within(ctx)
+	ctx, cancel := v.s.Within(ctx)
 	defer cancel()
 	b := &pgx.Batch{}
 	now := v.s.Now().UnixMilli()
@@ -283,7 +283,7 @@ func (s *Store) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	v := &view{s: s, begin: beginSnapshot}
 	b := &pgx.Batch{}
 	b.Queue("SELECT 1") // the server takes the snapshot for the first statement
-	ctx, cancel := s.within(ctx)
+	ctx, cancel := s.Within(ctx)
 	defer cancel()
 	err := v.send(ctx, b, func(r pgx.BatchResults) error {
 		_, err := r.Exec()
@@ -300,7 +300,7 @@ func (s *Store) Snapshot(ctx context.Context) (store.Snapshot, error) {
 func (s *Store) SnapshotLater(
 	ctx context.Context, _ bool, fixed func() error,
 ) (store.Snapshot, error) {
-	if err := cmp.Or(store.CheckContext(ctx), s.check()); err != nil {
+	if err := s.CheckCall(ctx); err != nil {
 		return nil, err
 	}
 	v := &view{s: s, begin: beginSnapshot}

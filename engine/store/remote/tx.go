@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -302,30 +303,38 @@ func cutPage(span *Span, p *Page) (rest Span) {
 	return rest
 }
 
-// Between two attempts Update waits up to firstUpdateWait, then twice as long, and so on.
+// Between two attempts Retry waits up to firstWait, then twice as long, up to mostWait.
 const (
-	firstUpdateWait = 2 * time.Millisecond
-	mostUpdateWait  = 200 * time.Millisecond
+	firstWait = 2 * time.Millisecond
+	mostWait  = 200 * time.Millisecond
 )
+
+// Retry runs what may conflict with others until it does not, at most so many times, or until ctx
+// ends.
+func Retry(ctx context.Context, attempts int, run func() error) error {
+	for wait := firstWait; ; wait = min(2*wait, mostWait) {
+		err := run()
+		if attempts--; attempts == 0 || !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+		select {
+		case <-time.After(rand.N(wait)):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
 
 // Update runs fn in a transaction and commits it: see store.Transactor.
 func Update(
 	ctx context.Context, begin func(context.Context, *store.TxOptions) (store.Tx, error),
 	fn func(store.Tx) error,
 ) error {
-	for most := firstUpdateWait; ; most = min(2*most, mostUpdateWait) {
-		err := update(ctx, begin, fn)
-		if !errors.Is(err, store.ErrConflict) {
-			return err
-		}
-		wait := time.NewTimer(rand.N(most))
-		select {
-		case <-wait.C:
-		case <-ctx.Done():
-			wait.Stop()
-			return errors.Join(context.Cause(ctx), err)
-		}
+	err := Retry(ctx, math.MaxInt, func() error { return update(ctx, begin, fn) })
+	if errors.Is(err, store.ErrConflict) {
+		return errors.Join(context.Cause(ctx), err)
 	}
+	return err
 }
 
 func update(

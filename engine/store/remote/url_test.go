@@ -1,6 +1,7 @@
 package remote_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,8 +10,11 @@ import (
 
 // A URL that is refused is in the error without its password.
 func TestParseURL(t *testing.T) {
-	u, err := remote.ParseURL("etcd", "etcd://ann:secret@a:1,b:2/shop?tls=on")
-	if ok(t, err); u.Host != "a:1,b:2" || u.Path != "/shop" || u.Query().Get("tls") != "on" {
+	u, err := remote.ParseURL("etcd", "member", "etcd://ann:secret@a:1,b:2/shop?tls=on")
+	ok(t, err)
+	var tls bool
+	ok(t, u.Set(map[string]any{"tls": &tls}))
+	if fmt.Sprint(u.Servers, " ", u.Name, " ", u.User, tls) != "[a:1 b:2] shop ann:secret true" {
 		t.Errorf("%+v", u)
 	}
 	for url, want := range map[string]string{
@@ -19,7 +23,7 @@ func TestParseURL(t *testing.T) {
 		"etcd:///shop":                  "etcd://HOST:PORT,.../NAME",
 		"tikv://ann:secret@a:1/shop":    "etcd://HOST:PORT,.../NAME",
 	} {
-		_, err := remote.ParseURL("etcd", url)
+		_, err := remote.ParseURL("etcd", "member", url)
 		if err == nil || !strings.Contains(err.Error(), want) ||
 			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want %q", url, err, want)

@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"time"
 
 	tikverr "github.com/tikv/client-go/v2/error"
 	clientkv "github.com/tikv/client-go/v2/kv"
@@ -18,16 +16,12 @@ import (
 	"github.com/kstonedb/kstone/engine/store/remote"
 )
 
-// maxAttempts bounds how often Commit tries a write set that conflicts with others; between two
-// attempts it waits up to firstWait, then twice as long.
-const (
-	maxAttempts = 8
-	firstWait   = 2 * time.Millisecond
-)
+// maxAttempts bounds how often Commit tries a write set that conflicts with others.
+const maxAttempts = 8
 
 // Commit implements store.Writer.
 func (s *Store) Commit(ctx context.Context, w *store.WriteSet) error {
-	if err := cmp.Or(store.CheckContext(ctx), w.Validate(limits), s.check()); err != nil {
+	if err := cmp.Or(s.CheckCall(ctx), w.Validate(limits)); err != nil {
 		return err
 	}
 	return s.commit(ctx, w, s.Layout.NewBatch(w))
@@ -37,31 +31,22 @@ func (s *Store) commit(ctx context.Context, w *store.WriteSet, b *remote.Batch) 
 	if len(b.Writes)+len(b.Conds) == 0 {
 		return nil
 	}
-	ctx, cancel := remote.Within(ctx, s.o.timeout())
+	ctx, cancel := s.Within(ctx)
 	defer cancel()
 	c := &commit{Store: s, w: w, b: b, presume: true}
 	if done, err := c.early(ctx); done {
 		return err
 	}
-	wait := firstWait
-	for attempt := 1; ; attempt++ {
+	return remote.Retry(ctx, maxAttempts, func() error {
 		err := c.try(ctx)
-		switch {
-		case errors.Is(err, errPresumption):
+		if errors.Is(err, errPresumption) {
 			// The condition may hold all the same: what is there has expired, or another condition
 			// fails before. So all of them are read.
 			c.presume = false
-			continue
-		case !errors.Is(err, store.ErrConflict) || attempt == maxAttempts:
-			return err
+			err = c.try(ctx)
 		}
-		select {
-		case <-time.After(rand.N(wait)):
-		case <-ctx.Done():
-			return err
-		}
-		wait *= 2
-	}
+		return err
+	})
 }
 
 // errPresumption: a key that was presumed absent is there, or may be. Nothing was written.

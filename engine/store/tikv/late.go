@@ -44,7 +44,7 @@ func (s *Store) newest() *view { return s.at(math.MaxUint64) }
 
 // Get implements remote.View.
 func (v *lateView) Get(ctx context.Context, keys [][]byte) (pairs []remote.Pair, err error) {
-	ctx, cancel := remote.Within(ctx, v.s.o.timeout())
+	ctx, cancel := v.s.Within(ctx)
 	defer cancel()
 	first := func() (bool, error) {
 		pairs, err = v.s.newest().Get(ctx, keys)
@@ -67,7 +67,7 @@ func (v *lateView) Get(ctx context.Context, keys [][]byte) (pairs []remote.Pair,
 func (v *lateView) Pages(
 	ctx context.Context, spans []remote.Span,
 ) (pages []remote.Page, err error) {
-	ctx, cancel := remote.Within(ctx, v.s.o.timeout())
+	ctx, cancel := v.s.Within(ctx)
 	defer cancel()
 	first := func() (whole bool, err error) {
 		pages = make([]remote.Page, 1)
@@ -155,14 +155,5 @@ func (v *lateView) second(ctx context.Context, at func(*view) error) error {
 func (s *Store) SnapshotLater(
 	ctx context.Context, again bool, fixed func() error,
 ) (store.Snapshot, error) {
-	if err := store.CheckContext(ctx); err != nil {
-		return nil, err
-	}
-	if err := s.check(); err != nil {
-		return nil, err
-	}
-	v := &lateView{s: s, again: again}
-	snap := s.snapshot(v)
-	snap.Reader = remote.Late(snap.Reader, v, fixed)
-	return snap, nil
+	return s.Later(ctx, &lateView{s: s, again: again}, fixed)
 }

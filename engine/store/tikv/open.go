@@ -1,6 +1,7 @@
 package tikv
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -9,19 +10,10 @@ import (
 	client "github.com/tikv/client-go/v2/tikv"
 	pd "github.com/tikv/pd/client"
 
-	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/remote"
 )
 
-func init() {
-	store.Register("tikv", func(ctx context.Context, url string) (store.Store, error) {
-		s, err := Open(ctx, url)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	})
-}
+func init() { remote.Register("tikv", Open) }
 
 // Open opens a database by URL: see Options. The caller closes it. It fails with the error of ctx,
 // or after Options.Timeout, if no placement driver answers.
@@ -30,7 +22,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := remote.Within(ctx, o.timeout())
+	ctx, cancel := remote.Within(ctx, cmp.Or(o.Timeout, remote.DefaultTimeout))
 	defer cancel()
 	security := o.security()
 	config, err := security.ToTLSConfig()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync/atomic"
 	"time"
 
 	tikverr "github.com/tikv/client-go/v2/error"
@@ -21,13 +20,12 @@ import (
 // remote.CountTrips, those to placement drivers for timestamps included, and those that look up
 // where regions are, once each, left out.
 type Store struct {
-	remote.Reader
+	remote.Core
 	kv     *client.KVStore
 	o      Options
 	end    func() // ends what an owned client does by itself
 	owned  bool   // kv is closed with the store
 	spares spares // for commits to begin at
-	closed atomic.Bool
 }
 
 var _ interface {
@@ -60,19 +58,20 @@ func New(kv *client.KVStore, o *Options) *Store {
 		kv.SetTiKVClient(countedClient{kv.GetTiKVClient()})
 		kv.SetOracle(countedOracle{kv.GetOracle()})
 	}
-	s.Reader = remote.Reader{Layout: remote.NewLayout(s.o.Name, true), Now: time.Now}
-	s.Reader.View = func(ctx context.Context, point bool) (remote.View, func(), error) {
-		return s.view(ctx, point)
+	s.Core = remote.Core{Kind: "tikv", Timeout: s.o.Timeout, Most: limits,
+		Reader: remote.Reader{
+			Layout: remote.NewLayout(s.o.Name, true), Now: time.Now, View: s.view,
+		},
+		Apply: func(ctx context.Context, writes []remote.Write) error {
+			return s.commit(ctx, nil, &remote.Batch{Writes: writes})
+		},
 	}
 	return s
 }
 
-// Limits implements store.Store.
-func (s *Store) Limits() store.Limits { return limits }
-
 // Close closes the store, and its client if Open has made it.
 func (s *Store) Close() error {
-	if s.closed.Swap(true) || !s.owned {
+	if !s.Shut() || !s.owned {
 		return nil
 	}
 	defer s.end()
@@ -81,12 +80,12 @@ func (s *Store) Close() error {
 
 // view returns a view of the present.
 func (s *Store) view(ctx context.Context, point bool) (remote.View, func(), error) {
-	ctx, cancel := remote.Within(ctx, s.o.timeout())
+	ctx, cancel := s.Within(ctx)
 	defer cancel()
 	ts := uint64(math.MaxUint64) // the newest version, which of a single key is as of one moment
 	var err error
 	if point {
-		err = s.check()
+		err = s.Check()
 	} else {
 		ts, err = s.timestamp(ctx)
 	}
@@ -96,16 +95,9 @@ func (s *Store) view(ctx context.Context, point bool) (remote.View, func(), erro
 	return s.at(ts), func() {}, nil
 }
 
-func (s *Store) check() error {
-	if s.closed.Load() {
-		return fmt.Errorf("tikv: %w", store.ErrClosed)
-	}
-	return nil
-}
-
 // timestamp returns a timestamp that is above those of all commits that have been acknowledged.
 func (s *Store) timestamp(ctx context.Context) (uint64, error) {
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return 0, err
 	}
 	ts, err := s.kv.GetTimestampWithRetry(client.NewBackoffer(ctx, maxSleepMs),
@@ -122,49 +114,7 @@ func (s *Store) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.snapshot(v), nil
-}
-
-func (s *Store) snapshot(v remote.View) *remote.Snapshot {
-	return remote.NewSnapshot("tikv", s.Reader, func() (remote.View, error) {
-		return v, s.check()
-	})
-}
-
-// Property implements store.Store.
-func (s *Store) Property(ctx context.Context, name string) ([]byte, bool, error) {
-	if err := store.CheckContext(ctx); err != nil {
-		return nil, false, err
-	}
-	v, _, err := s.view(ctx, true)
-	if err != nil {
-		return nil, false, err
-	}
-	pairs, err := v.Get(ctx, [][]byte{s.Layout.PropertyKey(name)})
-	if err != nil || pairs[0].Value == nil {
-		return nil, false, err
-	}
-	value, _, err := remote.DecodeValue(pairs[0].Value)
-	return value, err == nil, err
-}
-
-// SetProperty implements store.Store.
-func (s *Store) SetProperty(ctx context.Context, name string, value []byte) error {
-	switch {
-	case name == "":
-		return invalid("a property needs a name")
-	case len(name) > limits.KeyBytes || len(value) > limits.PropertyBytes:
-		return fmt.Errorf("%w: tikv: property of %d bytes, limit is %d", store.ErrTooLarge,
-			len(value), limits.PropertyBytes)
-	}
-	write := remote.Write{Key: s.Layout.PropertyKey(name)}
-	if value != nil {
-		write.Value = remote.AppendValue(nil, value, 0)
-	}
-	if err := store.CheckContext(ctx); err != nil {
-		return err
-	}
-	return s.commit(ctx, nil, &remote.Batch{Writes: []remote.Write{write}})
+	return s.Of(v), nil
 }
 
 // GC makes the cluster drop versions that no read at a time after keep ago sees. It returns the
@@ -200,7 +150,7 @@ func (s *Store) failure(ctx context.Context, doing string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case s.closed.Load() && s.owned:
+	case s.Closed() && s.owned:
 		return fmt.Errorf("tikv: %s: %w", doing, store.ErrClosed)
 	case errors.As(err, &early):
 		return fmt.Errorf("tikv: %s: %w: versions before %v are gone", doing, store.ErrStale,

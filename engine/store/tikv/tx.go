@@ -1,7 +1,6 @@
 package tikv
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -54,7 +53,7 @@ type base struct {
 
 // Begin implements store.Transactor.
 func (s *Store) Begin(ctx context.Context, o *store.TxOptions) (store.Tx, error) {
-	if err := cmp.Or(store.CheckContext(ctx), s.check()); err != nil {
+	if err := s.CheckCall(ctx); err != nil {
 		return nil, err
 	}
 	return remote.Begin(s.Reader, &base{s: s}, limits, o)
@@ -69,9 +68,9 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 // seconds more than it took until they are set.
 func (b *base) fix(ctx context.Context) error {
 	if b.view != nil {
-		return b.s.check()
+		return b.s.Check()
 	}
-	ctx, cancel := remote.Within(ctx, b.s.o.timeout())
+	ctx, cancel := b.s.Within(ctx)
 	defer cancel()
 	ts, err := b.s.timestamp(ctx)
 	if err != nil {
@@ -105,7 +104,7 @@ func (b *base) Commit(ctx context.Context, reads *remote.Reads, writes []remote.
 	if err := b.fix(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := remote.Within(ctx, b.s.o.timeout())
+	ctx, cancel := b.s.Within(ctx)
 	defer cancel()
 	batch := &remote.Batch{Writes: writes}
 	for key := range reads.Keys {

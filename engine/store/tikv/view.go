@@ -38,7 +38,7 @@ const maxParallel = 256
 
 // Get implements remote.View.
 func (v *view) Get(ctx context.Context, keys [][]byte) ([]remote.Pair, error) {
-	ctx, cancel := remote.Within(ctx, v.s.o.timeout())
+	ctx, cancel := v.s.Within(ctx)
 	defer cancel()
 	snap, out := v.s.kv.GetSnapshot(v.ts), make([]remote.Pair, len(keys))
 	if len(keys) == 1 {
@@ -61,7 +61,7 @@ func (v *view) Get(ctx context.Context, keys [][]byte) ([]remote.Pair, error) {
 
 // Pages implements remote.View: all at the same time.
 func (v *view) Pages(ctx context.Context, spans []remote.Span) ([]remote.Page, error) {
-	ctx, cancel := remote.Within(ctx, v.s.o.timeout())
+	ctx, cancel := v.s.Within(ctx)
 	defer cancel()
 	pages, errs := make([]remote.Page, len(spans)), make([]error, len(spans))
 	read := func(i int) {

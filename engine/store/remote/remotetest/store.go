@@ -18,7 +18,7 @@ import (
 
 // Store is a store of pairs. Its trips are counted for contexts of remote.CountTrips.
 type Store struct {
-	remote.Reader
+	remote.Core
 	maxPage int // whatever a page is asked for
 	latency atomic.Int64
 	fault   atomic.Pointer[Fault]
@@ -40,9 +40,23 @@ var _ interface {
 // most so many items.
 func New(striped bool, maxPage int) *Store {
 	s := &Store{maxPage: maxPage}
-	s.Reader = remote.Reader{Layout: remote.NewLayout("test", striped), Now: time.Now}
-	s.Reader.View = func(context.Context, bool) (remote.View, func(), error) {
-		return &view{s: s}, func() {}, nil
+	layout := remote.NewLayout("test", striped)
+	s.Core = remote.Core{Kind: "test",
+		Most: store.Limits{KeyBytes: 1 << 10, ValueBytes: 1 << 16, PropertyBytes: 1 << 16,
+			NoVersions: true, Fences: 1,
+			Costs: store.Costs{RoundTrip: 1e6, Page: 4096, Batch: 4096, Trees: len(layout.Heads())},
+		},
+		Reader: remote.Reader{Layout: layout, Now: time.Now,
+			View: func(context.Context, bool) (remote.View, func(), error) {
+				return &view{s: s}, func() {}, nil
+			},
+		},
+		Apply: func(ctx context.Context, writes []remote.Write) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.merge(writes)
+			return nil
+		},
 	}
 	return s
 }
@@ -133,15 +147,6 @@ func (v *view) Pages(ctx context.Context, spans []remote.Span) ([]remote.Page, e
 	return out, err
 }
 
-// Close implements store.Store.
-func (s *Store) Close() error { return nil }
-
-// Limits implements store.Store.
-func (s *Store) Limits() store.Limits {
-	return store.Limits{KeyBytes: 1 << 10, ValueBytes: 1 << 16, NoVersions: true, Fences: 1,
-		Costs: store.Costs{RoundTrip: 1e6, Page: 4096, Batch: 4096, Trees: len(s.Layout.Heads())}}
-}
-
 // Commit implements store.Writer.
 func (s *Store) Commit(ctx context.Context, w *store.WriteSet) error {
 	if err := cmp.Or(store.CheckContext(ctx), w.Validate(s.Limits())); err != nil {
@@ -180,9 +185,8 @@ func (s *Store) merge(writes []remote.Write) {
 	s.pairs = append(out, old...)
 }
 
-func (s *Store) snapshot(v *view) *remote.Snapshot {
-	return remote.NewSnapshot("test", s.Reader, func() (remote.View, error) { return v, nil })
-}
+// Close implements store.Store: it may be used still.
+func (s *Store) Close() error { return nil }
 
 // Snapshot implements store.Store.
 func (s *Store) Snapshot(ctx context.Context) (store.Snapshot, error) {
@@ -191,45 +195,14 @@ func (s *Store) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	}
 	v := &view{s: s}
 	v.fix()
-	return s.snapshot(v), nil
+	return s.Of(v), nil
 }
 
 // SnapshotLater implements store.LateSnapshots.
 func (s *Store) SnapshotLater(
 	ctx context.Context, _ bool, fixed func() error,
 ) (store.Snapshot, error) {
-	if err := store.CheckContext(ctx); err != nil {
-		return nil, err
-	}
-	v := &view{s: s}
-	snap := s.snapshot(v)
-	snap.Reader = remote.Late(snap.Reader, v, fixed)
-	return snap, nil
-}
-
-// Property implements store.Store.
-func (s *Store) Property(ctx context.Context, name string) ([]byte, bool, error) {
-	pairs := get(s.newest(), [][]byte{s.Layout.PropertyKey(name)})
-	if pairs[0].Value == nil {
-		return nil, false, nil
-	}
-	value, _, err := remote.DecodeValue(pairs[0].Value)
-	return slices.Clone(value), err == nil, err
-}
-
-// SetProperty implements store.Store.
-func (s *Store) SetProperty(_ context.Context, name string, value []byte) error {
-	if name == "" {
-		return store.ErrInvalid
-	}
-	write := remote.Write{Key: s.Layout.PropertyKey(name)}
-	if value != nil {
-		write.Value = remote.AppendValue(nil, value, 0)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.merge([]remote.Write{write})
-	return nil
+	return s.Later(ctx, &view{s: s}, fixed)
 }
 
 // Begin implements store.Transactor.
