@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/etcd"
 	"github.com/kstonedb/kstone/engine/store/etcd/etcdtest"
+	"github.com/kstonedb/kstone/engine/store/remote/remotetest"
 	"github.com/kstonedb/kstone/engine/store/storetest"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
@@ -254,20 +254,9 @@ func TestSlowMember(t *testing.T) {
 	for _, call := range storetest.Calls() {
 		t.Run(call.Name, func(t *testing.T) {
 			t.Parallel()
-			for want, limit := range map[string]time.Duration{
-				"deadline": 200 * time.Millisecond, "the store's own timeout": 0,
-			} {
-				ctx, cancel := ctx, func() {}
-				if limit > 0 {
-					ctx, cancel = context.WithTimeout(ctx, limit)
-				}
-				begun := time.Now()
-				err := call.Do(ctx, s, snap)
-				cancel()
-				if !errors.Is(err, context.DeadlineExceeded) ||
-					!strings.Contains(err.Error(), want) || time.Since(begun) > 5*time.Second ||
-					call.Writes != errors.Is(err, store.ErrUnknown) {
-					t.Errorf("%s: after %v: %v", want, time.Since(begun), err)
+			for _, err := range remotetest.Unanswered(t, call, s, snap) {
+				if call.Writes != errors.Is(err, store.ErrUnknown) {
+					t.Errorf("error: %v", err)
 				}
 			}
 		})
@@ -304,22 +293,11 @@ func TestUnknownOutcome(t *testing.T) {
 }
 
 // A store that is closed says so.
-func TestClosed(t *testing.T) {
-	s := open(t, start(t, 1, nil), "closed")
-	snap, err := s.Snapshot(ctx)
-	ok(t, err)
-	ok(t, s.Close())
-	ok(t, s.Close())
-	for _, call := range storetest.Calls() {
-		if err := call.Do(ctx, s, snap); !errors.Is(err, store.ErrClosed) {
-			t.Errorf("%s: %v", call.Name, err)
-		}
-	}
-}
+func TestClosed(t *testing.T) { remotetest.Closed(t, open(t, start(t, 1, nil), "closed")) }
 
 // Addresses and options that make no sense are refused at once, with what to do.
 func TestBadURLs(t *testing.T) {
-	for url, want := range map[string]string{
+	remotetest.BadURLs(t, etcd.Open, map[string]string{
 		"etcd://":                         "etcd://HOST:PORT,.../NAME",
 		"tikv://h:1/x":                    "etcd://HOST:PORT,.../NAME",
 		"etcd://h/x":                      "is not HOST:PORT",
@@ -333,38 +311,13 @@ func TestBadURLs(t *testing.T) {
 		"etcd://h:1/x?cert=c":             "given together",
 		"etcd://h:1/x?cert=/no&key=/no":   "no such file",
 		"etcd://h:1/x?ca=/does/not/exist": "no such file",
-	} {
-		_, err := etcd.Open(ctx, url)
-		wantIs(t, err, store.ErrInvalid)
-		if err != nil && (!strings.Contains(err.Error(), want) ||
-			strings.Contains(err.Error(), "secret")) {
-			t.Errorf("%s: %v, want %q", url, err, want)
-		}
-	}
+	})
 }
 
 // Where nothing listens, or nothing answers, Open ends with the deadline.
 func TestNoCluster(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	ok(t, err)
-	defer silent.Close()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	ok(t, err)
-	ok(t, free.Close())
-	for name, l := range map[string]net.Listener{"": silent, "connection refused": free} {
-		for _, user := range []string{"", "u:p@"} {
-			short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-			begun := time.Now()
-			_, err := etcd.Open(short, "etcd://"+user+l.Addr().String()+"/x")
-			cancel()
-			if err == nil || !strings.Contains(err.Error(), l.Addr().String()) ||
-				!strings.Contains(err.Error(), "check the addresses") ||
-				!strings.Contains(err.Error(), name) {
-				t.Errorf("%q: %v", name, err)
-			}
-			if d := time.Since(begun); d > 3*time.Second {
-				t.Errorf("%q: took %v", name, d)
-			}
-		}
-	}
+	remotetest.NoServer(t, etcd.Open, "etcd")
+	remotetest.NoServer(t, func(ctx context.Context, url string) (*etcd.Store, error) {
+		return etcd.Open(ctx, strings.Replace(url, "//", "//u:p@", 1))
+	}, "etcd")
 }

@@ -15,7 +15,10 @@ import (
 
 var ctx = context.Background()
 
-var ok, wantIs = testutil.OK, testutil.WantIs
+var (
+	ok, wantIs      = testutil.OK, testutil.WantIs
+	key, put, count = storetest.Key, storetest.Put, storetest.Count
+)
 
 func start(t testing.TB, members int, configure func(*embed.Config)) *etcdtest.Cluster {
 	t.Helper()

@@ -10,25 +10,6 @@ import (
 	"github.com/kstonedb/kstone/engine/store/remote"
 )
 
-func key(pk, sk string) store.Key { return store.Key{PK: []byte(pk), SK: []byte(sk)} }
-
-func put(pk, sk, value string) *store.WriteSet {
-	w := new(store.WriteSet)
-	w.Put(key(pk, sk), []byte(value))
-	return w
-}
-
-func count(ctx context.Context, r store.Reader, rg store.Range) (int, error) {
-	n := 0
-	for _, err := range r.Scan(ctx, rg) {
-		if err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
-}
-
 // A read or commit waits for the cluster as often as it must.
 func TestRoundTrips(t *testing.T) {
 	s := open(t, start(t, 1, nil), "trips")

@@ -19,6 +19,7 @@ import (
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/postgres"
 	"github.com/kstonedb/kstone/engine/store/postgres/postgrestest"
+	"github.com/kstonedb/kstone/engine/store/remote/remotetest"
 	"github.com/kstonedb/kstone/engine/store/storetest"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
@@ -208,22 +209,9 @@ func TestSlowServer(t *testing.T) {
 			p.Set(testutil.Stall)
 			// In this order: the first call has the connection of the put, so that a commit is sent
 			// and its outcome is unknown. After it, connecting is what does not end.
-			for _, want := range []string{"deadline", "the store's own timeout"} {
-				ctx, cancel := ctx, func() {}
-				if want == "deadline" {
-					ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
-				}
-				begun := time.Now()
-				err := call.Do(ctx, s, s)
-				cancel()
-				if !errors.Is(err, context.DeadlineExceeded) ||
-					!strings.Contains(err.Error(), want) ||
-					want == "deadline" && call.Writes != errors.Is(err, store.ErrUnknown) {
-					t.Errorf("%s: %v", want, err)
-				}
-				if d := time.Since(begun); d > 5*time.Second {
-					t.Errorf("%s: after %v", want, d)
-				}
+			errs := remotetest.Unanswered(t, call, s, s)
+			if call.Writes != errors.Is(errs[0], store.ErrUnknown) {
+				t.Error(errs[0])
 			}
 			p.Set(testutil.Pass)
 			if got := value(t, s, key("p", "k")); got != "1" && got != "2" {
@@ -269,16 +257,5 @@ func TestSnapshotsEnd(t *testing.T) {
 func TestClosed(t *testing.T) {
 	s, err := postgres.Open(ctx, need(t).URL("closed"))
 	ok(t, err)
-	ok(t, s.Close())
-	ok(t, s.Close())
-	var w store.WriteSet
-	w.Put(key("p", "k"), nil)
-	_, get := s.Get(ctx, nil, key("p", "k"))
-	_, snap := s.Snapshot(ctx)
-	_, begin := s.Begin(ctx, nil)
-	for _, err := range []error{get, snap, begin, s.Commit(ctx, &w), s.SetProperty(ctx, "x", nil)} {
-		if !errors.Is(err, store.ErrClosed) {
-			t.Errorf("%v", err)
-		}
-	}
+	remotetest.Closed(t, s)
 }

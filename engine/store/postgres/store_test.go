@@ -45,7 +45,7 @@ func TestTxStore(t *testing.T) {
 	}
 }
 
-func key(pk string, sk string) store.Key { return store.Key{PK: []byte(pk), SK: []byte(sk)} }
+var key = storetest.Key
 
 func put(t testing.TB, s store.Writer, k store.Key, value string) {
 	t.Helper()

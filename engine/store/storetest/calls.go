@@ -6,6 +6,27 @@ import (
 	"github.com/kstonedb/kstone/engine/store"
 )
 
+// Key returns a key.
+func Key(pk, sk string) store.Key { return key(pk, sk) }
+
+// Put returns a write set that puts one item.
+func Put(pk, sk, value string) *store.WriteSet {
+	w := new(store.WriteSet)
+	w.Put(key(pk, sk), []byte(value))
+	return w
+}
+
+// Count returns how many items a scan returns.
+func Count(ctx context.Context, r store.Reader, rg store.Range) (n int, err error) {
+	for _, err := range r.Scan(ctx, rg) {
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
 // Call is a call of a store, for tests of servers that do not answer.
 type Call struct {
 	Name   string

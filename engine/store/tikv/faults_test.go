@@ -14,16 +14,11 @@ import (
 
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/remote"
+	"github.com/kstonedb/kstone/engine/store/remote/remotetest"
 	"github.com/kstonedb/kstone/engine/store/storetest"
 	"github.com/kstonedb/kstone/engine/store/tikv"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
-
-func put(pk, sk, value string) *store.WriteSet {
-	w := new(store.WriteSet)
-	w.Put(key(pk, sk), []byte(value))
-	return w
-}
 
 // Counters that many writers raise under conditions add up, while regions split and leaders move;
 // and no read sees a part of a commit.
@@ -258,39 +253,17 @@ func TestSlowCluster(t *testing.T) {
 	cluster.SetLatency(time.Hour)
 	for _, call := range storetest.Calls() {
 		t.Run(call.Name, func(t *testing.T) {
-			begun := time.Now()
-			err := call.Do(ctx, s, snap)
-			wantIs(t, err, context.DeadlineExceeded)
-			if err == nil || !strings.Contains(err.Error(), "the store's own timeout") {
-				t.Errorf("the error does not say why: %v", err)
-			}
-			short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-			defer cancel()
-			wantIs(t, call.Do(short, s, snap), context.DeadlineExceeded)
-			if d := time.Since(begun); d > 5*time.Second {
-				t.Errorf("took %v", d)
+			for _, err := range remotetest.Unanswered(t, call, s, snap) {
+				if errors.Is(err, store.ErrUnknown) { // nothing but the requests that decide
+					t.Errorf("no timestamp: %v", err)
+				}
 			}
 		})
-	}
-	// Nothing but the requests that decide leaves the outcome open.
-	if err := s.Commit(ctx, put("p", "k", "2")); errors.Is(err, store.ErrUnknown) {
-		t.Errorf("no timestamp: %v", err)
 	}
 }
 
 // A store that is closed says so.
-func TestClosed(t *testing.T) {
-	s := start(t).Store(nil)
-	snap, err := s.Snapshot(ctx)
-	ok(t, err)
-	ok(t, s.Close())
-	ok(t, s.Close())
-	for _, call := range storetest.Calls() {
-		if err := call.Do(ctx, s, snap); !errors.Is(err, store.ErrClosed) {
-			t.Errorf("%s: %v", call.Name, err)
-		}
-	}
-}
+func TestClosed(t *testing.T) { remotetest.Closed(t, start(t).Store(nil)) }
 
 // What the client would refuse, or a server, is refused before anything is sent.
 func TestTooLarge(t *testing.T) {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,14 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/store/remote/remotetest"
 	"github.com/kstonedb/kstone/engine/store/tikv"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // Addresses and options that make no sense are refused at once, with what to do.
 func TestBadURLs(t *testing.T) {
-	for url, want := range map[string]string{
+	remotetest.BadURLs(t, tikv.Open, map[string]string{
 		"tikv://":                                  "tikv://HOST:PORT,.../NAME",
 		"etcd://h:1/x":                             "tikv://HOST:PORT,.../NAME",
 		"tikv://h/x":                               "is not HOST:PORT",
@@ -32,16 +30,10 @@ func TestBadURLs(t *testing.T) {
 		"tikv://h:1/x?cert=c":                      "given together",
 		"tikv://h:1/x?cert=c&key=k":                "needs ca",
 		"tikv://h:1/x?ca=/does/not/exist/ca.pem":   "no such file",
+		"tikv://h:1/x?ca=open_test.go":             "",
 		"tikv://h:1,h/x":                           "each address is HOST:PORT",
 		"tikv://h:1/x?async-commit=off&timeout=1y": "parameter timeout",
-	} {
-		_, err := tikv.Open(ctx, url)
-		wantIs(t, err, store.ErrInvalid)
-		if err != nil && (!strings.Contains(err.Error(), want) ||
-			strings.Contains(err.Error(), "secret")) {
-			t.Errorf("%s: %v, want %q", url, err, want)
-		}
-	}
+	})
 	o, err := tikv.ParseURL("tikv://a:1,b:2/cities?timeout=3s&async-commit=off")
 	ok(t, err)
 	got := fmt.Sprintf("%v %s %v %v %v", o.PD, o.Name, o.Timeout, o.NoAsyncCommit, o.NoOnePhase)
@@ -52,50 +44,7 @@ func TestBadURLs(t *testing.T) {
 
 // An address at which nothing listens, at which nothing answers, and at which something else does:
 // Open ends with the deadline.
-func TestNoCluster(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	ok(t, err)
-	defer silent.Close()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	ok(t, err)
-	ok(t, free.Close())
-	other, err := net.Listen("tcp", "127.0.0.1:0")
-	ok(t, err)
-	defer other.Close()
-	go func() {
-		for {
-			conn, err := other.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.WriteString(conn, "220 mail.example ESMTP\r\n")
-			_ = conn.Close()
-		}
-	}()
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	ok(t, os.WriteFile(ca, []byte("no certificate"), 0o600))
-	for name, l := range map[string]net.Listener{
-		"silent": silent, "connection refused": free, "other": other,
-	} {
-		t.Run(name, func(t *testing.T) {
-			short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-			defer cancel()
-			begun := time.Now()
-			_, err := tikv.Open(short, "tikv://"+l.Addr().String()+"/x")
-			if err == nil || !strings.Contains(err.Error(), l.Addr().String()) ||
-				!strings.Contains(err.Error(), "check the addresses") ||
-				l == free && !strings.Contains(err.Error(), name) {
-				t.Errorf("error: %v", err)
-			}
-			if d := time.Since(begun); d > 5*time.Second {
-				t.Errorf("took %v", d)
-			}
-			if _, err := tikv.Open(short, "tikv://"+l.Addr().String()+"/x?ca="+ca); err == nil {
-				t.Error("a file without a certificate was taken")
-			}
-		})
-	}
-}
+func TestNoCluster(t *testing.T) { remotetest.NoServer(t, tikv.Open, "tikv") }
 
 // A placement driver that uses TLS is met with the authority and the certificate of the URL, and
 // refused with another authority.

@@ -25,7 +25,10 @@ func TestMain(m *testing.M) {
 
 var ctx = context.Background()
 
-var ok, wantIs = testutil.OK, testutil.WantIs
+var (
+	ok, wantIs      = testutil.OK, testutil.WantIs
+	key, put, count = storetest.Key, storetest.Put, storetest.Count
+)
 
 // start starts a cluster of three stores.
 func start(t testing.TB) *tikvtest.Cluster {

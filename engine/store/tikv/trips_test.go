@@ -12,8 +12,6 @@ import (
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
-func key(pk, sk string) store.Key { return store.Key{PK: []byte(pk), SK: []byte(sk)} }
-
 // fill puts n items into each of some partitions, and returns their keys.
 func fill(t testing.TB, s store.Store, partitions, n int) (pks [][]byte) {
 	t.Helper()
@@ -30,17 +28,6 @@ func fill(t testing.TB, s store.Store, partitions, n int) (pks [][]byte) {
 		}
 	}
 	return pks
-}
-
-func count(ctx context.Context, r store.Reader, rg store.Range) (int, error) {
-	n := 0
-	for _, err := range r.Scan(ctx, rg) {
-		if err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
 }
 
 // trips returns the round trips of f in a cluster where each request takes a while.
