@@ -184,12 +184,13 @@ func (f Field) ParseValue(text string) (v any, err error) {
 	}
 	switch f.Type {
 	case TypeString, TypeBytes:
+		s := text
 		if strings.HasPrefix(text, `"`) {
-			text, err = strconv.Unquote(text)
+			s, err = strconv.Unquote(text)
 		}
-		v = text
+		v = s
 		if f.Type == TypeBytes {
-			v = []byte(text)
+			v = []byte(s)
 		}
 	case TypeBool:
 		v, err = strconv.ParseBool(text)

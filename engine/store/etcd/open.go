@@ -27,7 +27,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := remote.Within(ctx, cmp.Or(o.Timeout, remote.DefaultTimeout))
+	ctx, cancel := remote.Within(ctx, o.Timeout)
 	defer cancel()
 	config, err := o.tls()
 	if err != nil {
@@ -39,8 +39,9 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	reasons := remote.Probe(ctx, o.Endpoints, config)
 	c, err := client.New(client.Config{
 		Endpoints: o.Endpoints, Username: o.User, Password: o.Password, TLS: config,
-		Context: life, DialTimeout: cmp.Or(o.Timeout, remote.DefaultTimeout), DialKeepAliveTime: keepAlive,
-		DialKeepAliveTimeout: keepAliveTimeout, Logger: zap.NewNop(),
+		Context: life, DialTimeout: cmp.Or(o.Timeout, remote.DefaultTimeout),
+		DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
+		Logger: zap.NewNop(),
 	})
 	if err != nil {
 		end()

@@ -65,7 +65,7 @@ func (c *Core) CheckCall(ctx context.Context) error {
 
 // Within returns the context of one call, with a deadline.
 func (c *Core) Within(ctx context.Context) (context.Context, context.CancelFunc) {
-	return Within(ctx, cmp.Or(c.Timeout, DefaultTimeout))
+	return Within(ctx, c.Timeout)
 }
 
 // Of returns a snapshot whose reads have a view of one moment.

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -64,12 +65,13 @@ func (t *Trips) String() string {
 	return fmt.Sprintf("%d round trips, %d requests", t.Waves(), t.Requests())
 }
 
-// Within returns a context that ends after d at the latest if ctx has no deadline. Its cause then
-// says so.
+// Within returns a context that ends after d, or DefaultTimeout if that is 0, at the latest if ctx
+// has no deadline. Its cause then says so.
 func Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
 	}
+	d = cmp.Or(d, DefaultTimeout)
 	return context.WithTimeoutCause(ctx, d, &timeoutError{d})
 }
 

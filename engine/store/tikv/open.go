@@ -1,7 +1,6 @@
 package tikv
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -22,7 +21,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := remote.Within(ctx, cmp.Or(o.Timeout, remote.DefaultTimeout))
+	ctx, cancel := remote.Within(ctx, o.Timeout)
 	defer cancel()
 	security := o.security()
 	config, err := security.ToTLSConfig()

@@ -6,6 +6,8 @@ package keyform
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
@@ -56,62 +58,58 @@ func New(o Options) (Form, error) {
 		return nil, fmt.Errorf("%s keys need --fields", o.Layout)
 	}
 	var f Form
+	var fs fields
 	var err error
-	reads := false
 	switch o.Layout {
 	case "ordered":
-		f, reads, err = newOrdered(o)
+		f, fs, err = newOrdered(o)
 	case "composite":
-		f, reads, err = newComposite(o)
+		f, fs, err = newComposite(o)
 	case "rowkey":
-		f, reads, err = newRowKey(o)
+		f, fs, err = newRowKey(o)
 	default:
 		return nil, fmt.Errorf("--layout is %s, not %q", strings.Join(Layouts, ", "), o.Layout)
 	}
-	if err == nil && o.Read != nil && !reads {
+	if err == nil && o.Read != nil && f.Fields() >= 0 && !slices.ContainsFunc(fs.list, isText) {
 		return nil, errors.New("no field is a string or bytes, so that -i has no meaning")
 	}
 	return f, err
 }
 
-// ordered is the layout of package keycodec.
-type ordered struct {
-	schema keycodec.Schema
-	read   func(text string) ([]byte, error)
+// fields are those of a key, with the types of the ordered layout by which their values are read
+// and shown.
+type fields struct {
+	list []keycodec.Field
+	read func(text string) ([]byte, error)
 }
 
-// newOrdered, like its siblings, also reports whether a field is a string or bytes.
-func newOrdered(o Options) (f Form, reads bool, err error) {
-	s, err := layout.ParseFields(o.Fields)
-	for _, f := range s.Fields() {
-		reads = reads || isText(f)
-	}
-	return ordered{s, o.Read}, reads, err
-}
+func (fs fields) Fields() int { return len(fs.list) }
 
 func isText(f keycodec.Field) bool {
 	return f.Type == keycodec.TypeString || f.Type == keycodec.TypeBytes
 }
 
-func (o ordered) Fields() int { return o.schema.Len() }
-
-func (o ordered) Encode(texts []string) ([]byte, error) {
+// values reads the texts of the first fields.
+func (fs fields) values(texts []string) ([]any, error) {
 	values := make([]any, len(texts))
-	for i, f := range o.schema.Fields()[:len(texts)] {
+	for i, f := range fs.list[:len(texts)] {
 		var err error
-		if values[i], err = o.parse(f, texts[i]); err != nil {
+		if values[i], err = fs.value(f, texts[i]); err != nil {
 			return nil, err
 		}
 	}
-	return o.schema.Append(nil, values...)
+	return values, nil
 }
 
-func (o ordered) parse(f keycodec.Field, text string) (any, error) {
-	null, err := f.ParseValue(text)
-	if o.read == nil || !isText(f) || err == nil && null == nil {
-		return null, err
+func (fs fields) value(f keycodec.Field, text string) (any, error) {
+	v, err := f.ParseValue(text)
+	if !isText(f) && errors.Is(err, strconv.ErrSyntax) {
+		return nil, fmt.Errorf("field %q is %q, which is no %s", f.Name, text, f.Type)
 	}
-	b, err := o.read(text)
+	if fs.read == nil || !isText(f) || err == nil && v == nil {
+		return v, err
+	}
+	b, err := fs.read(text)
 	if err != nil {
 		return nil, fmt.Errorf("field %q: %w", f.Name, err)
 	}
@@ -121,22 +119,52 @@ func (o ordered) parse(f keycodec.Field, text string) (any, error) {
 	return b, nil
 }
 
+// format returns the text of a value of a field, as value reads it.
+func format(f keycodec.Field, v any) (string, error) {
+	one, err := keycodec.NewSchema(f)
+	if err != nil {
+		return "", err
+	}
+	encoded, err := one.Append(nil, v)
+	if err != nil {
+		return "", err
+	}
+	return one.Format(encoded)
+}
+
+// ordered is the layout of package keycodec.
+type ordered struct {
+	fields
+	schema keycodec.Schema
+}
+
+func newOrdered(o Options) (Form, fields, error) {
+	s, err := layout.ParseFields(o.Fields)
+	fs := fields{s.Fields(), o.Read}
+	return ordered{fs, s}, fs, err
+}
+
+func (o ordered) Encode(texts []string) ([]byte, error) {
+	values, err := o.values(texts)
+	if err != nil {
+		return nil, err
+	}
+	return o.schema.Append(nil, values...)
+}
+
 func (o ordered) Explain(key []byte) ([]Part, error) {
-	if _, err := o.schema.Decode(key); err != nil {
+	values, err := o.schema.Decode(key)
+	if err != nil {
 		return nil, err
 	}
 	var parts []Part
 	start := 0
-	for i, f := range o.schema.Fields() {
+	for i, f := range o.list {
 		end, err := o.schema.PrefixLen(key, i+1)
 		if err != nil {
 			return nil, err
 		}
-		one, err := keycodec.NewSchema(f)
-		if err != nil {
-			return nil, err
-		}
-		text, err := one.Format(key[start:end])
+		text, err := format(f, values[i])
 		if err != nil {
 			return nil, err
 		}
@@ -149,71 +177,54 @@ func (o ordered) Explain(key []byte) ([]Part, error) {
 
 // compositeForm is the layout of package composite.
 type compositeForm struct {
+	fields
 	schema *composite.Schema
-	read   func(text string) ([]byte, error)
 }
 
-func newComposite(o Options) (f Form, reads bool, err error) {
+func newComposite(o Options) (_ Form, fs fields, err error) {
 	var co composite.Options
 	if o.Delimiter != "" {
 		name := strings.ToUpper(strings.ReplaceAll(o.Delimiter, "-", "_"))
 		if co.Delimiter, err = composite.ParseDelimiter(name); err != nil {
-			return nil, false, err
+			return nil, fs, err
 		}
 	}
 	if o.Shard != "" {
 		spec, err := shard.ParseSpec(o.Shard)
 		if err != nil {
-			return nil, false, err
+			return nil, fs, err
 		}
 		co.Shard = &spec
 	}
-	fields := make([]composite.Field, len(o.Fields))
+	own := make([]composite.Field, len(o.Fields))
 	for i, text := range o.Fields {
-		if fields[i], err = composite.ParseField(text); err != nil {
-			return nil, false, err
+		if own[i], err = composite.ParseField(text); err != nil {
+			return nil, fs, err
 		}
-		reads = reads || fields[i].Type == composite.String
+		f := shown[own[i].Type]
+		f.Name = own[i].Name
+		fs.list = append(fs.list, f)
 	}
-	s, err := composite.NewSchema(co, fields...)
-	return compositeForm{s, o.Read}, reads, err
+	fs.read = o.Read
+	s, err := composite.NewSchema(co, own...)
+	return compositeForm{fs, s}, fs, err
 }
 
-func (c compositeForm) Fields() int { return c.schema.Len() }
-
-func (c compositeForm) Encode(texts []string) ([]byte, error) {
-	values := make([]any, len(texts))
-	for i, f := range c.schema.Fields()[:len(texts)] {
-		var err error
-		if values[i], err = c.parse(f, texts[i]); err != nil {
-			return nil, err
-		}
-	}
-	return c.schema.Append(nil, values...)
-}
-
-// parsers read the text of a value as the ordered layout does.
-var parsers = map[composite.Type]keycodec.Field{
+// shown are the types of the ordered layout that values are read and shown as.
+var shown = map[composite.Type]keycodec.Field{
+	composite.String:    {Type: keycodec.TypeString},
 	composite.Integer:   {Type: keycodec.TypeInt64},
 	composite.Timestamp: {Type: keycodec.TypeTime, Unit: keycodec.Millisecond},
 	composite.UUID:      {Type: keycodec.TypeUUID},
 	composite.Decimal:   {Type: keycodec.TypeDecimal},
 }
 
-func (c compositeForm) parse(f composite.Field, text string) (any, error) {
-	p, ok := parsers[f.Type]
-	if !ok && c.read == nil {
-		return text, nil
+func (c compositeForm) Encode(texts []string) ([]byte, error) {
+	values, err := c.values(texts)
+	if err != nil {
+		return nil, err
 	}
-	if !ok {
-		b, err := c.read(text)
-		if err != nil {
-			return nil, fmt.Errorf("field %q: %w", f.Name, err)
-		}
-		return string(b), nil
-	}
-	p.Name = f.Name
-	return p.ParseValue(text)
+	return c.schema.Append(nil, values...)
 }
 
 func (c compositeForm) Explain(key []byte) ([]Part, error) {
@@ -229,20 +240,12 @@ func (c compositeForm) Explain(key []byte) ([]Part, error) {
 		at = 2
 		parts = append(parts, Part{0, at, "", "shard " + o.Shard.String(), fmt.Sprint(bucket)})
 	}
-	for _, f := range fields {
+	for i, f := range fields {
 		if f.Start > at {
 			parts = append(parts, Part{at, f.Start, "", "delimiter", o.Delimiter.String()})
 		}
 		at = f.End
-		one, err := keycodec.NewSchema(shown(f.Field))
-		if err != nil {
-			return nil, err
-		}
-		encoded, err := one.Append(nil, f.Value)
-		if err != nil {
-			return nil, err
-		}
-		text, err := one.Format(encoded)
+		text, err := format(c.list[i], f.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -250,14 +253,4 @@ func (c compositeForm) Explain(key []byte) ([]Part, error) {
 		parts = append(parts, Part{f.Start, f.End, f.Field.Name, what, text})
 	}
 	return parts, nil
-}
-
-// shown is the field of the ordered layout that renders values of a composite field.
-func shown(f composite.Field) keycodec.Field {
-	p, ok := parsers[f.Type]
-	if !ok {
-		p.Type = keycodec.TypeString
-	}
-	p.Name = f.Name
-	return p
 }

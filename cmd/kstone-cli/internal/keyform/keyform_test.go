@@ -52,6 +52,9 @@ func checkParts(t *testing.T, key []byte, parts []keyform.Part) {
 // Values that are shown encode to the key they were read from.
 func TestShownValuesEncode(t *testing.T) {
 	all := forms(t)
+	for i := 2; i < 5; i++ { // text that is shown in quotes
+		all = append(all, all[i])
+	}
 	for i, texts := range [][]string{
 		{"a b", "-7", "1.5", "2025-01-17T08:00:00.000Z"},
 		{"x", "0.25", "true", "550e8400-e29b-41d4-a716-446655440001"},
@@ -60,6 +63,9 @@ func TestShownValuesEncode(t *testing.T) {
 		{"a", "", "b"},
 		{"a", "123", "67824", "00ff"},
 		{"zürich", "-128", "-0.01", "2001:db8::1", "10.0.0.0/8", "1960-01-01T00:00:00.000000001Z"},
+		{`"\"a"`, "2025-01-17T08:00:00.000Z", "550e8400-e29b-41d4-a716-446655440001"},
+		{`"tab\t"`, "-0.01", "42"},
+		{`"\x01"`, `"NULL"`, `"\xff"`},
 	} {
 		key, err := all[i].Encode(texts)
 		if err != nil {

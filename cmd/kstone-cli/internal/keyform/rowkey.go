@@ -14,90 +14,80 @@ import (
 // rowKeyForm is the layout of package rowkey. Without fields it takes any number of parts,
 // all of them text.
 type rowKeyForm struct {
-	fields []rowKeyField
-	read   func(text string) ([]byte, error)
+	fields
+	types []string
 }
 
-type rowKeyField struct{ name, typ string }
-
 // rowKeyTypes are the types of parts: text, hexadecimal bytes, 8 bytes, SQLite 4 varint.
-var rowKeyTypes = []string{"string", "bytes", "int", "varint"}
+var (
+	rowKeyTypes = []string{"string", "bytes", "int", "varint"}
+	shownParts  = []keycodec.Type{
+		keycodec.TypeString, keycodec.TypeBytes, keycodec.TypeInt64, keycodec.TypeUint64,
+	}
+)
 
-func newRowKey(o Options) (form Form, reads bool, err error) {
-	f := rowKeyForm{read: o.Read}
-	reads = len(o.Fields) == 0
+func newRowKey(o Options) (Form, fields, error) {
+	f := rowKeyForm{fields: fields{read: o.Read}}
 	for _, text := range o.Fields {
 		name, typ, ok := strings.Cut(text, ":")
 		if !ok {
 			typ = "string"
 		}
-		if name == "" || !slices.Contains(rowKeyTypes, typ) {
-			return nil, false, fmt.Errorf("field %q is not of the form name:type with a type of %s",
-				text, strings.Join(rowKeyTypes, ", "))
+		i := slices.Index(rowKeyTypes, typ)
+		if name == "" || i < 0 {
+			return nil, f.fields, fmt.Errorf("field %q is not of the form name:type with a type "+
+				"of %s", text, strings.Join(rowKeyTypes, ", "))
 		}
-		reads = reads || typ == "string" || typ == "bytes"
-		f.fields = append(f.fields, rowKeyField{name, typ})
+		f.list = append(f.list, keycodec.Field{Name: name, Type: shownParts[i]})
+		f.types = append(f.types, typ)
 	}
-	return f, reads, nil
+	return f, f.fields, nil
 }
 
 func (r rowKeyForm) Fields() int {
-	if r.fields == nil {
+	if r.list == nil {
 		return -1
 	}
-	return len(r.fields)
+	return len(r.list)
 }
 
-// field returns the field of part i.
-func (r rowKeyForm) field(i int) rowKeyField {
-	if r.fields == nil {
-		return rowKeyField{"part " + strconv.Itoa(i), "string"}
+// field returns the field of part i, and its type.
+func (r rowKeyForm) field(i int) (keycodec.Field, string) {
+	if r.list == nil {
+		name := "part " + strconv.Itoa(i)
+		return keycodec.Field{Name: name, Type: keycodec.TypeString}, "string"
 	}
-	return r.fields[i]
+	return r.list[i], r.types[i]
 }
 
 func (r rowKeyForm) Encode(texts []string) ([]byte, error) {
 	b := &rowkey.Builder{}
 	for i, text := range texts {
-		f := r.field(i)
-		var err error
-		switch f.typ {
-		case "int":
-			var v int64
-			v, err = strconv.ParseInt(text, 10, 64)
-			b.AddInt64(v)
-		case "varint":
-			var v uint64
-			v, err = strconv.ParseUint(text, 10, 64)
-			b.AddVarint(v)
-		default:
-			v, err := r.bytes(f, text)
+		f, _ := r.field(i)
+		if f.Type == keycodec.TypeBytes && r.read == nil {
+			v, err := hex.DecodeString(text)
 			if err != nil {
-				return nil, fmt.Errorf("field %q: %w", f.name, err)
+				return nil, fmt.Errorf("field %q: %q is no bytes in hexadecimal", f.Name, text)
 			}
 			b.AddBytes(v)
+			continue
 		}
+		v, err := r.value(f, text)
 		if err != nil {
-			return nil, fmt.Errorf("field %q: %q is no %s", f.name, text, f.typ)
+			return nil, err
+		}
+		switch v := v.(type) {
+		case int64:
+			b.AddInt64(v)
+		case uint64:
+			b.AddVarint(v)
+		case string:
+			b.AddBytes([]byte(v))
+		case []byte:
+			b.AddBytes(v)
 		}
 	}
 	return b.Drain()
-}
-
-// bytes returns the bytes of a string, or of bytes, which are hexadecimal unless Read says
-// otherwise.
-func (r rowKeyForm) bytes(f rowKeyField, text string) ([]byte, error) {
-	switch {
-	case r.read != nil:
-		return r.read(text)
-	case f.typ != "bytes":
-		return []byte(text), nil
-	}
-	v, err := hex.DecodeString(text)
-	if err != nil {
-		return nil, fmt.Errorf("%q is no bytes in hexadecimal", text)
-	}
-	return v, nil
 }
 
 func (r rowKeyForm) Explain(key []byte) ([]Part, error) {
@@ -118,8 +108,8 @@ func (r rowKeyForm) Explain(key []byte) ([]Part, error) {
 		if err != nil {
 			return nil, err
 		}
-		f := r.field(i)
-		parts = append(parts, Part{k.Offset(i), end, f.name, f.typ, text})
+		f, typ := r.field(i)
+		parts = append(parts, Part{k.Offset(i), end, f.Name, typ, text})
 		if end < len(key) {
 			parts = append(parts, Part{end, end + 2, "", "separator", ""})
 		}
@@ -129,22 +119,19 @@ func (r rowKeyForm) Explain(key []byte) ([]Part, error) {
 
 // text renders part i.
 func (r rowKeyForm) text(k rowkey.Key, i int) (string, error) {
-	switch r.field(i).typ {
-	case "int":
+	switch f, _ := r.field(i); f.Type {
+	case keycodec.TypeInt64:
 		v, err := k.Int64(i)
 		return strconv.FormatInt(v, 10), err
-	case "varint":
+	case keycodec.TypeUint64:
 		v, err := k.Varint(i)
 		return strconv.FormatUint(v, 10), err
+	case keycodec.TypeBytes:
+		b, err := k.Bytes(i)
+		return hex.EncodeToString(b), err
 	}
 	b, err := k.Bytes(i)
-	if err != nil {
-		return "", err
-	}
-	if r.field(i).typ == "bytes" {
-		return hex.EncodeToString(b), nil
-	}
-	return text(b), nil
+	return text(b), err
 }
 
 // text renders bytes as keys are rendered everywhere: as they are, or quoted.
