@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"path/filepath"
 
-	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/internal/source"
 	"github.com/kstonedb/kstone/engine/internal/upkeep"
 	"github.com/kstonedb/kstone/internal/base"
@@ -19,10 +17,15 @@ import (
 
 // # Bases
 //
-// A base is a Checkpoint whose SSTs are objects named by their content: what two bases have in
-// common is there once, and is not put again. Its log objects are those from a slot on.
+// A base is a Checkpoint whose SSTs are objects: what it has in common with the base before is
+// there once, and is not put again. Its log objects are those from a slot on.
 //
 // The SSTs are put first, then looked for, and the base last: what is listed as a base is whole.
+//
+// The naive way: an SST object is named by its content, and is shared if it is there. Why it fails:
+// a shipper that removes it, since no base has it, may fall asleep, or its request may be on the
+// way, until a new base shares it. The way taken: a base shares only what the last base has, which
+// nobody removes, and puts everything else under names that were never there before.
 //
 // A base has no slot, so nothing keeps two shippers from making bases of two histories. The naive
 // way: a base is put when its SSTs are there. Why it fails: another copy of the database may have
@@ -142,6 +145,10 @@ func (s *Shipper) putBase(ctx context.Context, p *pinned) error {
 	if err != nil {
 		return err
 	}
+	shared, err := s.filesOfLast(ctx)
+	if err != nil {
+		return err
+	}
 	var files []file
 	var bytes int64
 	r := &pacedFile{ctx: ctx, duty: upkeep.BeginDuty()}
@@ -150,19 +157,17 @@ func (s *Shipper) putBase(ctx context.Context, p *pinned) error {
 			return errSuperseded
 		}
 		f := file{name: name, size: size}
-		if err := s.putSST(ctx, r, &f, there); err != nil {
+		if err := s.putSST(ctx, r, &f, shared, there); err != nil {
 			return err
 		}
 		files = append(files, f)
 		bytes += f.size
 	}
-	// An object that was there may have been removed since, by a shipper that does not know of
-	// this base.
 	if there, err = s.listSSTs(ctx); err != nil {
 		return err
 	}
 	for i := range files {
-		if name := sstName(files[i].sum); there[name] != files[i].size {
+		if name := files[i].object(); there[name] != files[i].size {
 			return fmt.Errorf("%s is not there after it was put, or has another size", name)
 		}
 	}
@@ -232,125 +237,4 @@ func (s *Shipper) same(ctx context.Context, name string, content []byte) bool {
 	defer cancel()
 	b, err := read(ctx, s.dest, name, 0, -1)
 	return err == nil && string(b) == string(content)
-}
-
-// listSSTs returns the sizes of the SST objects.
-func (s *Shipper) listSSTs(ctx context.Context) (map[string]int64, error) {
-	infos, err := s.dest.List(ctx, sstPrefix)
-	if err != nil {
-		return nil, err
-	}
-	there := make(map[string]int64, len(infos))
-	for _, info := range infos {
-		there[info.Name] = info.SizeBytes
-	}
-	return there, nil
-}
-
-// putSST makes the object of an SST, unless it is there, and learns the hash of its content.
-//
-// Why hashes are remembered by name only as long as the shipper runs: a number of a file is never
-// used again by a database, but by a copy of it that goes on by itself.
-func (s *Shipper) putSST(ctx context.Context, r *pacedFile, f *file, there map[string]int64,
-) error {
-	in, err := s.src.FS.Open(filepath.Join(s.src.Dir, f.name))
-	if err != nil {
-		return explain(s.src, f.name, err)
-	}
-	defer in.Close()
-	r.File = in
-	content := s.content(r, f)
-	sum, known := s.sums[f.name]
-	if !known {
-		h := sha256.New()
-		_, err = io.CopyBuffer(h, io.NewSectionReader(content, 0, f.size), make([]byte, copyBytes))
-		if err != nil {
-			return explain(s.src, f.name, err)
-		}
-		sum = [32]byte(h.Sum(nil))
-		s.sums[f.name] = sum
-	}
-	f.sum = sum
-	name := sstName(sum)
-	size, is := there[name]
-	if is && size != f.size { // torn
-		if err := s.remove(ctx, name); err != nil {
-			return err
-		}
-		is = false
-	}
-	s.mu.Lock()
-	if is {
-		s.m.SharedBytes += f.size
-	} else {
-		s.m.SSTs++
-		s.m.SSTBytes += f.size
-	}
-	s.mu.Unlock()
-	if is {
-		return nil
-	}
-	ctx, cancel := s.bounded(ctx, f.size)
-	defer cancel()
-	err = s.dest.Put(ctx, name, content, f.size)
-	if errors.Is(err, errExist) {
-		return nil // its size is looked at when all are there
-	}
-	return explain(s.src, f.name, err)
-}
-
-// content returns the content of an SST.
-//
-// Why more than the file beside a writing process: that may let go of the file and write it again
-// between a look at the hash and one at the content. The object would have another content than its
-// name says, and a later base would share it.
-func (s *Shipper) content(r *pacedFile, f *file) io.ReaderAt {
-	if s.src.Beside {
-		return &namedFile{r, s.src.FS, filepath.Join(s.src.Dir, f.name)}
-	}
-	return r
-}
-
-// namedFile is an SST of another process. What was read is right if the file still has its name
-// afterwards, since a file is renamed before it is used again.
-type namedFile struct {
-	*pacedFile
-	fs   vfs.FS
-	path string
-}
-
-// ReadAt implements io.ReaderAt.
-func (f *namedFile) ReadAt(p []byte, off int64) (int, error) {
-	n, err := f.pacedFile.ReadAt(p, off)
-	if _, serr := f.fs.Stat(f.path); serr != nil {
-		return 0, serr
-	}
-	return n, err
-}
-
-// explain makes an error of reading a file that a writing process has let go of an ErrStale.
-func explain(src *source.Source, name string, err error) error {
-	if err == nil || !src.Beside {
-		return err
-	}
-	_, serr := src.FS.Stat(filepath.Join(src.Dir, name))
-	if errors.Is(serr, errNotExist) {
-		return fmt.Errorf("%w: %s", engine.ErrStale, name)
-	}
-	return err
-}
-
-// pacedFile is a file that is read with rests in between, so that others have the disk, too.
-type pacedFile struct {
-	vfs.File
-	ctx  context.Context //nolint:containedctx // of one call
-	duty upkeep.DutyCycle
-}
-
-// ReadAt implements io.ReaderAt.
-func (f *pacedFile) ReadAt(p []byte, off int64) (int, error) {
-	if err := f.duty.Rest(f.ctx); err != nil {
-		return 0, err
-	}
-	return f.File.ReadAt(p, off)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
@@ -17,7 +18,8 @@ import (
 //	04 properties  uvarint length, JSON: from the commits before on
 //
 // That of a base is a uvarint number of files and for each: uvarint length, name; uvarint size;
-// 32: SHA-256 of the content; 00 if that is an object, or 01 and the content.
+// 32: SHA-256 of the content; 01 and the content, or 02, uvarint epoch and uvarint number of the
+// object with the content. 00: an object of former versions, whose name is the hash alone.
 
 // On disk: never change.
 const (
@@ -107,7 +109,16 @@ type file struct {
 	size    int64
 	sum     [32]byte
 	content []byte // nil: in an object
+	epoch   uint64 // of the shipper that has put the object; 0: its name is the hash alone
+	put     uint64 // number of the object among those of the epoch
 }
+
+// On disk: where the content of a file of a base is.
+const (
+	inHash   = 0
+	inside   = 1
+	inObject = 2
+)
 
 func appendFiles(dst []byte, files []file) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(files)))
@@ -117,11 +128,15 @@ func appendFiles(dst []byte, files []file) []byte {
 		dst = append(dst, f.name...)
 		dst = binary.AppendUvarint(dst, uint64(f.size))
 		dst = append(dst, f.sum[:]...)
-		if f.content == nil {
-			dst = append(dst, 0)
-			continue
+		switch {
+		case f.content != nil:
+			dst = append(append(dst, inside), f.content...)
+		case f.epoch == 0:
+			dst = append(dst, inHash)
+		default:
+			dst = binary.AppendUvarint(append(dst, inObject), f.epoch)
+			dst = binary.AppendUvarint(dst, f.put)
 		}
-		dst = append(append(dst, 1), f.content...)
 	}
 	return dst
 }
@@ -165,13 +180,23 @@ func decodeFiles(name string, body []byte) (files []file, err error) {
 			return nil, bad("a checksum", len(rest))
 		}
 		copy(f.sum[:], rest)
-		inside := rest[32]
+		where := rest[32]
 		rest = rest[33:]
-		if inside > 1 || inside == 1 && uint64(len(rest)) < n {
-			return nil, bad("00, or 01 and the content", inside)
-		}
-		if inside == 1 {
+		switch {
+		case where == inside && uint64(len(rest)) >= n:
 			f.content, rest = rest[:n:n], rest[n:]
+		case where == inObject:
+			if f.epoch, err = number(math.MaxUint64); err == nil {
+				f.put, err = number(math.MaxUint64)
+			}
+			if err == nil && f.epoch == 0 {
+				err = bad("an epoch", 0)
+			}
+			if err != nil {
+				return nil, err
+			}
+		case where != inHash:
+			return nil, bad("00, 01 and the content, or 02 and an object", where)
 		}
 		files = append(files, f)
 	}

@@ -31,7 +31,8 @@ func TestShipFormat(t *testing.T) {
 	if dump := testutil.Dump(example()); !strings.Contains(string(page), dump) {
 		t.Errorf("the page lacks\n%s", dump)
 	}
-	names := []string{epochName(2), baseName(300, 2, 0), sstName([32]byte{1}), logName(7, 7),
+	sst := file{sum: [32]byte{1}, epoch: 2, put: 5}
+	names := []string{epochName(2), baseName(300, 2, 0), sst.object(), logName(7, 7),
 		logName(1, 1024)}
 	for _, name := range names {
 		if !strings.Contains(string(page), "`"+name+"`") {
@@ -72,7 +73,8 @@ func FuzzObject(f *testing.F) {
 	f.Add(example())
 	b := header{kind: kindBase, seq: 3, from: 3}
 	f.Add(b.encode(appendFiles(nil, []file{{name: "CURRENT", size: 2, content: []byte("ab")},
-		{name: "001-000000000001.sst", size: 1 << 20}})))
+		{name: "001-000000000001.sst", size: 1 << 20},
+		{name: "001-000000000002.sst", size: 1 << 20, epoch: 2, put: 5}})))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer testutil.Watch(string(b))()
 		if h, body, err := decodeObject("x", kindLog, b); err == nil {

@@ -238,7 +238,13 @@ func baseName(seq base.SeqNum, epoch, n uint64) string {
 	return fmt.Sprintf("%s%020d-%010d-%d", basePrefix, uint64(seq), epoch, n)
 }
 
-func sstName(sum [32]byte) string { return fmt.Sprintf("%s%x", sstPrefix, sum) }
+// object returns the name of the object with the content of a file.
+func (f *file) object() string {
+	if f.epoch == 0 {
+		return fmt.Sprintf("%s%x", sstPrefix, f.sum)
+	}
+	return fmt.Sprintf("%s%x-%010d-%d", sstPrefix, f.sum, f.epoch, f.put)
+}
 
 func logName(slot, last uint64) string {
 	if slot == last {

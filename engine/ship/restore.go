@@ -400,7 +400,7 @@ func (r *restore) right(path string, f *file) bool {
 // fetchObject writes the content of an SST object to a file.
 func fetchObject(ctx context.Context, d Destination, fsys vfs.FS, path string, f *file,
 	to *written) (err error) {
-	name := sstName(f.sum)
+	name := f.object()
 	in, err := d.Get(ctx, name, 0, -1)
 	if err != nil {
 		return lostObject(name, err)

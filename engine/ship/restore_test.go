@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/ship"
+	"github.com/kstonedb/kstone/engine/ship/shiptest"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
@@ -206,4 +208,23 @@ func (d wholeGets) Get(ctx context.Context, name string, off, n int64) (io.ReadC
 		d.before()
 	}
 	return d.Destination.Get(ctx, name, off, n)
+}
+
+// A destination of a former version is restored: its SST objects are named by their hashes alone.
+func TestFormerDestination(t *testing.T) {
+	for version, want := range map[uint64]map[string]string{
+		3: {"a0/": "0", "a1/": "1", "a2/": "2"},
+		4: {"a0/": "0", "a1/": "1", "a2/": "2", "k/": "4"},
+		5: {"a0/": "0", "a1/": "1", "a2/": "2", "k/": "5"},
+	} {
+		fsys := vfs.NewMem()
+		_, err := ship.RestoreOn(ctx, ship.Directory("testdata/v1"), fsys, "db",
+			&ship.RestoreOptions{To: ship.Target{Version: version}})
+		ok(t, err)
+		db := openOn(t, fsys, engine.Options{MustExist: true})
+		if got := shiptest.Items(t, db); !maps.Equal(got, want) {
+			t.Errorf("version %d: %v", version, got)
+		}
+		ok(t, db.Close())
+	}
 }

@@ -333,7 +333,7 @@ func TestOtherHistoriesAreRefused(t *testing.T) {
 
 // The second base has only the SSTs that are new, and no commit is shipped twice.
 //
-// Promise (shipping): A base puts only the SSTs that no other base has.
+// Promise (shipping): A base puts only the SSTs that the last one does not have.
 func TestBasesShareSSTs(t *testing.T) {
 	h := newHarbor(t)
 	for i := range 300 {

@@ -102,6 +102,8 @@ type Shipper struct {
 	copies chan *pinned         // bases that the upkeep goroutine is to make
 	rounds chan chan<- struct{} // asks for upkeep, for tests
 	sums   map[string][32]byte  // of SSTs; of the upkeep goroutine
+	placed map[[32]byte]uint64  // numbers of SST objects of this shipper, by hash; of the same
+	puts   uint64               // the last such number
 	tidied bool                 // what other shippers left was removed; of the upkeep goroutine
 	stop   context.CancelCauseFunc
 	ended  chan struct{}
@@ -152,7 +154,7 @@ func Start(db *engine.DB, d Destination, o *Options) (*Shipper, error) {
 	s := &Shipper{db: db, src: source.Of(db), dest: d, o: opts, headers: headers{},
 		kick: make(chan struct{}, 1), ended: make(chan struct{}), begin: now(),
 		alarm:   alarm{"shipping", opts.Logger, opts.OnError},
-		changed: make(chan struct{}), sums: map[string][32]byte{},
+		changed: make(chan struct{}), sums: map[string][32]byte{}, placed: map[[32]byte]uint64{},
 		copies: make(chan *pinned, 1), rounds: make(chan chan<- struct{})}
 	if s.src.Beside && s.src.Visible {
 		return nil, invalid("the database is opened with Visible: what a power cut may take back " +

@@ -216,3 +216,84 @@ func wantAll(t *testing.T, d ship.Destination, want map[string]string) {
 		t.Fatalf("restored %v, want %v", got, want)
 	}
 }
+
+// lateDeletes is a destination whose removals of SSTs are under way until arrive.
+type lateDeletes struct {
+	ship.Destination
+	t     testing.TB
+	mu    sync.Mutex
+	names []string // guarded by mu
+}
+
+// Delete implements ship.Destination.
+func (d *lateDeletes) Delete(ctx context.Context, name string) error {
+	if !strings.HasPrefix(name, "sst/") {
+		return d.Destination.Delete(ctx, name)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.names = append(d.names, name)
+	return errServer
+}
+
+func (d *lateDeletes) arrive() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, name := range d.names {
+		ok(d.t, d.Destination.Delete(ctx, name))
+	}
+}
+
+// A base fails when its SSTs are there. They are removed, since no base has them, and the requests
+// arrive when the next base is whole, of the same shipper or of the next one.
+//
+// Promise (shipping): What is removed late was part of no base that was made meanwhile.
+func TestLateDeletes(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprint("restart=", restart), func(t *testing.T) {
+			h := newHarbor(t)
+			late := &lateDeletes{Destination: h.dest, t: t}
+			o := ship.Options{Interval: 5 * time.Millisecond, BaseEvery: time.Second}
+			o.Hurry(time.Hour)
+			start := func() *ship.Shipper {
+				s, err := ship.Start(h.db, late, &o)
+				ok(t, err)
+				return s
+			}
+			h.put()
+			s := start()
+			h.ships(s, 1)
+			for i := range 20 {
+				h.last++
+				ok(t, h.db.Put(engine.Key{PK: fmt.Append(nil, i)}, []byte("v")))
+			}
+			h.shipped(s)
+			h.now.Add(2000)
+			h.dest.set(func(op, name string) error {
+				if op == "put" && strings.HasPrefix(name, "base/") {
+					return errServer
+				}
+				return nil
+			})
+			wantIs(t, s.Round(ctx), errServer)
+			h.dest.set(nil)
+			if restart {
+				ok(t, s.Close(ctx))
+				s = start()
+			}
+			h.now.Add(-2000) // no base is due
+			wantIs(t, s.Round(ctx), errServer)
+			if len(late.names) == 0 {
+				t.Fatal("nothing is removed")
+			}
+			h.now.Add(2000)
+			_ = s.Round(ctx) // removals fail again
+			late.arrive()
+			ok(t, s.Close(ctx))
+			if n := len(h.contents().Bases); n != 2 {
+				t.Fatalf("%d bases", n)
+			}
+			wantAll(t, h.dest, shiptest.Items(t, h.db))
+		})
+	}
+}

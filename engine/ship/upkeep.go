@@ -277,22 +277,19 @@ func (s *Shipper) removeStrays(ctx context.Context, found *survey) error {
 func (s *Shipper) removeSSTs(ctx context.Context, bases []baseObject) error {
 	needed := map[string]bool{}
 	for i := range bases {
-		_, body, err := get(ctx, s.dest, bases[i].name, kindBase)
-		if err != nil {
-			return err
-		}
-		files, err := decodeFiles(bases[i].name, body)
+		files, err := getFiles(ctx, s.dest, &bases[i])
 		if err != nil {
 			return err
 		}
 		for j := range files {
-			needed[sstName(files[j].sum)] = true
+			needed[files[j].object()] = true
 		}
 	}
 	infos, err := s.dest.List(ctx, sstPrefix)
 	if err != nil {
 		return err
 	}
+	clear(s.placed) // see putSST
 	for _, info := range infos {
 		if needed[info.Name] || now().Sub(info.Modified) < s.o.tidyAge {
 			continue

@@ -130,7 +130,7 @@ var shipBugs = []bug{
 	{
 		"a database is shipped beside its writer: a file need not have its name once it is read",
 		[]edit{{
-			"engine/ship/base.go", "f.fs.Stat(f.path); serr != nil {",
+			"engine/ship/sst.go", "f.fs.Stat(f.path); serr != nil {",
 			"f.fs.Stat(f.path); serr != nil && n < 0 {",
 		}},
 		"./engine/ship", "TestShipBesideTheWriter",
@@ -230,5 +230,18 @@ var shipBugs = []bug{
 		"what was reported as shipped is listed: bases are not listed again after the log",
 		[]edit{{"engine/ship/survey.go", "	for range maxLooks {", "	for range 1 {"}},
 		"./engine/ship", "TestListWhileBasesGo",
+	},
+	{
+		"what is removed late is in no new base: SSTs are named by their content alone",
+		[]edit{{
+			"engine/ship/sst.go", "f.epoch, f.put = s.epoch, s.placed[sum]",
+			"f.epoch, f.put = 0, s.placed[sum]",
+		}},
+		"./engine/ship", "TestLateDeletes",
+	},
+	{
+		"what is removed late is in no new base: a shipper gives names again that it has removed",
+		[]edit{{"engine/ship/upkeep.go", "	clear(s.placed) // see putSST\n", ""}},
+		"./engine/ship", "TestLateDeletes",
 	},
 }
