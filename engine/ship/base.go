@@ -141,10 +141,11 @@ func (s *Shipper) rebase(ctx context.Context) error {
 
 // putBase makes a base. The caller releases the copy.
 func (s *Shipper) putBase(ctx context.Context, p *pinned) error {
-	there, err := s.listSSTs(ctx)
+	infos, err := s.dest.List(ctx, sstPrefix)
 	if err != nil {
 		return err
 	}
+	there := sizes(infos)
 	shared, err := s.filesOfLast(ctx)
 	if err != nil {
 		return err
@@ -163,13 +164,11 @@ func (s *Shipper) putBase(ctx context.Context, p *pinned) error {
 		files = append(files, f)
 		bytes += f.size
 	}
-	if there, err = s.listSSTs(ctx); err != nil {
-		return err
+	if infos, err = s.dest.List(ctx, sstPrefix); err == nil {
+		err = checkWhole(files, sizes(infos))
 	}
-	for i := range files {
-		if name := files[i].object(); there[name] != files[i].size {
-			return fmt.Errorf("%s is not there after it was put, or has another size", name)
-		}
+	if err != nil {
+		return err
 	}
 	if err := s.follows(ctx, p); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,11 +101,11 @@ func restoreOn(ctx context.Context, d Destination, fsys vfs.FS, dir string, o *R
 	}
 	r := &restore{dest: d, fs: fsys, dir: filepath.Clean(dir) + restoringSuffix, o: o}
 	to, err := r.restore(ctx)
-	for try := 0; err != nil && try < maxLooks && r.moved(ctx, err); try++ {
+	for try := 0; try < maxLooks && err != nil && (r.moved(ctx, err) || r.leave(to, err)); try++ {
 		to, err = r.restore(ctx)
 	}
 	if err != nil {
-		return Moment{}, err
+		return Moment{}, cmp.Or(r.damage, err)
 	}
 	if err := fsys.Remove(filepath.Join(r.dir, planName)); err != nil {
 		return Moment{}, err
@@ -121,7 +122,7 @@ const maxLooks = 8
 
 // restore chooses what to restore, and restores it.
 func (r *restore) restore(ctx context.Context) (to Moment, err error) {
-	r.base, r.done = nil, RestoreProgress{}
+	r.base, r.whole, r.done = nil, false, RestoreProgress{}
 	if to, err = r.prepare(ctx); err != nil {
 		return to, err
 	}
@@ -143,6 +144,17 @@ func (r *restore) moved(ctx context.Context, err error) bool {
 	return errors.Is(err, errNotExist)
 }
 
+// leave has the next attempt take another base, if an error is damage of this one: the log that
+// leads on from the one before has the same commits, unless there is a gap.
+func (r *restore) leave(to Moment, err error) bool {
+	if r.base == nil || r.whole || !errors.Is(err, corrupt.ErrCorrupt) {
+		return false
+	}
+	r.bad, r.damage = append(r.bad, r.base.name), cmp.Or(r.damage, err)
+	r.least = max(r.least, to.Version)
+	return true
+}
+
 // prepare chooses what to restore.
 func (r *restore) prepare(ctx context.Context) (to Moment, err error) {
 	if r.s, err = look(ctx, r.dest, nil); err != nil {
@@ -152,17 +164,18 @@ func (r *restore) prepare(ctx context.Context) (to Moment, err error) {
 	if err != nil {
 		return to, err
 	}
+	if r.damage != nil {
+		contents.Damage = append(contents.Damage, r.damage)
+	}
 	if to, err = r.choose(ctx, &contents); err != nil {
 		return to, err
 	}
-	h, body, err := get(ctx, r.dest, r.base.name, kindBase)
-	if err != nil {
+	if to.Version < r.least {
+		return to, r.damage
+	}
+	if r.files, err = getFiles(ctx, r.dest, r.base); err != nil {
 		return to, err
 	}
-	if r.files, err = decodeFiles(r.base.name, body); err != nil {
-		return to, err
-	}
-	r.base.header = h
 	if r.o.Plan != nil {
 		r.o.Plan(contents, to)
 	}
@@ -178,8 +191,13 @@ type restore struct {
 	o    *RestoreOptions
 
 	base  *baseObject
+	whole bool // all files of base are there
 	files []file
 	log   []logObject
+
+	bad    []string // bases that are damaged
+	damage error    // of the first of them
+	least  uint64   // version that they would have given
 
 	mu   sync.Mutex
 	done RestoreProgress // guarded by mu
@@ -192,7 +210,8 @@ func (r *restore) choose(ctx context.Context, c *Contents) (to Moment, err error
 		b := &r.s.bases[i]
 		last := r.s.last(b)
 		switch {
-		case t.Version > 0 && (uint64(b.seq) > t.Version || last.Version < t.Version),
+		case slices.Contains(r.bad, b.name), r.base != nil && last.Version < to.Version,
+			t.Version > 0 && (uint64(b.seq) > t.Version || last.Version < t.Version),
 			!t.Time.IsZero() && (time.UnixMilli(b.ms).After(t.Time) ||
 				last.Time.Before(t.Time.Truncate(time.Millisecond))):
 			continue
@@ -268,6 +287,7 @@ func (r *restore) run(ctx context.Context, to base.SeqNum) error {
 			return err
 		}
 	}
+	r.whole = true
 	return r.replay(ctx, to)
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -227,4 +228,78 @@ func TestFormerDestination(t *testing.T) {
 		}
 		ok(t, db.Close())
 	}
+}
+
+// Promise (shipping): A restore does without a base that is damaged where the log leads on from the
+// one before, and else says what is damaged; it never restores less.
+func TestRestoreWithoutADamagedBase(t *testing.T) {
+	h := newHarbor(t)
+	h.opts.RetainBytes = 1 << 20
+	h.reopen()
+	s := h.start(ship.Options{BaseEvery: time.Millisecond})
+	h.ships(s, 2)
+	h.now.Add(10)
+	ok(t, s.Round(ctx)) // the next base
+	h.ships(s, 2)
+	h.loseSST()
+	h.restores(ship.Target{}, h.last)
+	h.restores(ship.Target{Version: h.last - 1}, h.last-1)
+	// After a gap no log leads on from the base before.
+	h.dest.set(func(op, _ string) error { return errServer })
+	for range 200 {
+		h.last++
+		ok(t, h.db.Put(engine.Key{PK: []byte("k")}, make([]byte, 60<<10)))
+	}
+	ok(t, h.db.Flush(ctx))
+	h.put()
+	h.dest.set(nil)
+	h.shipped(s)
+	ok(t, s.Close(ctx))
+	h.loseSST()
+	_, err := ship.RestoreOn(ctx, h.dest, vfs.NewMem(), "db", nil)
+	wantIs(t, err, engine.ErrCorrupt)
+}
+
+// loseSST removes the SST object that was put last.
+func (h *harbor) loseSST() {
+	h.t.Helper()
+	h.dest.mu.Lock()
+	names := slices.Clone(h.dest.names)
+	h.dest.mu.Unlock()
+	for _, name := range slices.Backward(names) {
+		if strings.HasPrefix(name, "sst/") {
+			ok(h.t, h.dest.Destination.Delete(ctx, name))
+			return
+		}
+	}
+	h.t.Fatal("no SST was put")
+}
+
+// Promise (shipping): A base that lacks objects takes the place of no other, and another one is
+// made.
+func TestLostSST(t *testing.T) {
+	h := newHarbor(t)
+	s := h.start(ship.Options{BaseEvery: time.Millisecond})
+	h.ships(s, 2)
+	h.now.Add(10)
+	ok(t, s.Round(ctx))
+	h.ships(s, 2)
+	ok(t, s.Close(ctx))
+	h.loseSST()
+	s = h.start(ship.Options{Keep: time.Nanosecond})
+	h.now.Add(10)
+	ok(t, s.Round(ctx))
+	h.restores(ship.Target{}, h.last)
+	ok(t, s.Round(ctx))
+	ok(t, s.Close(ctx))
+	if n := s.Metrics().BasesMade; n != 1 {
+		t.Errorf("%d bases are made", n)
+	}
+	_, err := ship.RestoreOn(ctx, h.dest, vfs.NewMem(), "db", &ship.RestoreOptions{
+		Plan: func(c ship.Contents, _ ship.Moment) {
+			if len(c.Damage) > 0 {
+				t.Errorf("%+v", c)
+			}
+		}})
+	ok(t, err)
 }

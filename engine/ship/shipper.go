@@ -104,6 +104,7 @@ type Shipper struct {
 	sums   map[string][32]byte  // of SSTs; of the upkeep goroutine
 	placed map[[32]byte]uint64  // numbers of SST objects of this shipper, by hash; of the same
 	puts   uint64               // the last such number
+	lost   bool                 // the last base is damaged; of the upkeep goroutine
 	tidied bool                 // what other shippers left was removed; of the upkeep goroutine
 	stop   context.CancelCauseFunc
 	ended  chan struct{}

@@ -15,17 +15,25 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
-// listSSTs returns the sizes of the SST objects.
-func (s *Shipper) listSSTs(ctx context.Context) (map[string]int64, error) {
-	infos, err := s.dest.List(ctx, sstPrefix)
-	if err != nil {
-		return nil, err
-	}
-	there := make(map[string]int64, len(infos))
+// sizes returns the sizes of objects by name.
+func sizes(infos []Info) map[string]int64 {
+	m := make(map[string]int64, len(infos))
 	for _, info := range infos {
-		there[info.Name] = info.SizeBytes
+		m[info.Name] = info.SizeBytes
 	}
-	return there, nil
+	return m
+}
+
+// checkWhole returns the error of a base that needs another object than those that are there.
+func checkWhole(files []file, there map[string]int64) error {
+	for i := range files {
+		f := &files[i]
+		if size, is := there[f.object()]; f.content == nil && (!is || size != f.size) {
+			return corrupt.New(f.object(), -1, "SST of a base", fmt.Sprintf("%d bytes", f.size),
+				size)
+		}
+	}
+	return nil
 }
 
 // filesOfLast returns the files of the last base, by hash. If that is damaged, nothing is shared.

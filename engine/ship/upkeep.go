@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/corrupt"
 )
 
 // minBaseLog is the least log after which a base is made before its time.
@@ -118,9 +119,9 @@ func (s *Shipper) baseDue(found *survey) string {
 	s.mu.Unlock()
 	n := len(found.bases)
 	switch {
-	case waiting || n == 0:
+	case waiting:
 		return "" // one is being made
-	case found.last(&found.bases[n-1]).Version < s.lastOf(found):
+	case n == 0 || s.lost || found.last(&found.bases[n-1]).Version < s.lastOf(found):
 		return "objects are damaged or missing"
 	case end == uint64(mark.seq):
 		return "" // nothing is new
@@ -219,21 +220,38 @@ func (s *Shipper) mergeRun(ctx context.Context, run []logObject) error {
 }
 
 // retain removes what is needed for no moment that is kept: bases before the last one that is old
-// enough, then the log before that, then SSTs of no base.
+// enough, then the log before that, then SSTs of no base. A base that is not whole, since it came
+// late or objects were lost, takes the place of no other.
 //
 // Why before merges: what they make is not among the objects that were found, and would stay alone
 // when those around it go.
 func (s *Shipper) retain(ctx context.Context, found *survey) (removed bool, err error) {
-	oldest := 0
-	if s.o.Keep >= 0 {
-		for i := range found.bases {
-			if s.src.NowMs()-found.bases[i].ms >= s.o.Keep.Milliseconds() {
-				oldest = i
-			}
-		}
+	old := func(b *baseObject) bool {
+		return s.o.Keep >= 0 && s.src.NowMs()-b.ms >= s.o.Keep.Milliseconds()
 	}
-	if len(found.bases) == 0 || oldest == 0 && s.tidied {
+	n := len(found.bases)
+	if n == 0 || s.tidied && (n == 1 || !old(&found.bases[1])) {
 		return false, nil
+	}
+	there, err := s.dest.List(ctx, sstPrefix)
+	if err != nil {
+		return false, err
+	}
+	files, size, oldest := make([][]file, n), sizes(there), 0
+	for i := range found.bases {
+		b := &found.bases[i]
+		files[i], err = getFiles(ctx, s.dest, b)
+		if err == nil {
+			err = checkWhole(files[i], size)
+		}
+		if err != nil && !errors.Is(err, corrupt.ErrCorrupt) {
+			return false, err
+		}
+		if s.lost = err != nil; s.lost {
+			s.o.Logger.Error("a base is damaged", "base", b.name, "err", err)
+		} else if old(b) {
+			oldest = i
+		}
 	}
 	kept := found.bases[oldest:]
 	for i := range found.bases[:oldest] {
@@ -252,7 +270,7 @@ func (s *Shipper) retain(ctx context.Context, found *survey) (removed bool, err 
 			}
 		}
 	}
-	if err := s.removeSSTs(ctx, kept); err != nil {
+	if err := s.removeSSTs(ctx, there, files[oldest:]); err != nil {
 		return true, err
 	}
 	s.tidied = true
@@ -274,23 +292,15 @@ func (s *Shipper) removeStrays(ctx context.Context, found *survey) error {
 
 // removeSSTs removes SSTs that are in none of the bases, unless they are young: they may be of a
 // base that another shipper makes.
-func (s *Shipper) removeSSTs(ctx context.Context, bases []baseObject) error {
+func (s *Shipper) removeSSTs(ctx context.Context, there []Info, bases [][]file) error {
 	needed := map[string]bool{}
-	for i := range bases {
-		files, err := getFiles(ctx, s.dest, &bases[i])
-		if err != nil {
-			return err
+	for _, files := range bases {
+		for i := range files {
+			needed[files[i].object()] = true
 		}
-		for j := range files {
-			needed[files[j].object()] = true
-		}
-	}
-	infos, err := s.dest.List(ctx, sstPrefix)
-	if err != nil {
-		return err
 	}
 	clear(s.placed) // see putSST
-	for _, info := range infos {
+	for _, info := range there {
 		if needed[info.Name] || now().Sub(info.Modified) < s.o.tidyAge {
 			continue
 		}

@@ -77,8 +77,8 @@ var shipBugs = []bug{
 	{
 		"retention keeps what moments need: the base before them goes",
 		[]edit{{
-			"engine/ship/upkeep.go", "				oldest = i\n",
-			"				oldest = min(i+1, len(found.bases)-1)\n",
+			"engine/ship/upkeep.go", "			oldest = i\n",
+			"			oldest = min(i+1, len(found.bases)-1)\n",
 		}},
 		"./engine/ship", "TestLitestream771RetentionRemovesWhatIsNeeded",
 	},
@@ -93,8 +93,8 @@ var shipBugs = []bug{
 	{
 		"retention keeps what moments need: SSTs of the last base alone stay",
 		[]edit{{
-			"engine/ship/upkeep.go", "s.removeSSTs(ctx, kept)",
-			"s.removeSSTs(ctx, kept[len(kept)-1:])",
+			"engine/ship/upkeep.go", "s.removeSSTs(ctx, there, files[oldest:])",
+			"s.removeSSTs(ctx, there, files[n-1:])",
 		}},
 		"./engine/ship", "TestLitestream771RetentionRemovesWhatIsNeeded",
 	},
@@ -207,7 +207,7 @@ var shipBugs = []bug{
 	},
 	{
 		"a restore is not damaged by retention: what is gone with its base is damage",
-		[]edit{{"engine/ship/restore.go", "r.moved(ctx, err); try++", "try < 0; try++"}},
+		[]edit{{"engine/ship/restore.go", "(r.moved(ctx, err) || ", "("}},
 		"./engine/ship", "TestRestoreWhileItsBaseGoes",
 	},
 	{
@@ -243,5 +243,23 @@ var shipBugs = []bug{
 		"what is removed late is in no new base: a shipper gives names again that it has removed",
 		[]edit{{"engine/ship/upkeep.go", "	clear(s.placed) // see putSST\n", ""}},
 		"./engine/ship", "TestLateDeletes",
+	},
+	{
+		"a restore is whole: without its base it ends with the log of the one before a gap",
+		[]edit{{"engine/ship/restore.go", "	if to.Version < r.least {\n", "	if false {\n"}},
+		"./engine/ship", "TestRestoreWithoutADamagedBase",
+	},
+	{
+		"retention leaves a base that is whole: one that lacks objects takes the place of others",
+		[]edit{{
+			"engine/ship/upkeep.go", "		} else if old(b) {\n",
+			"		}\n		if old(b) {\n",
+		}},
+		"./engine/ship", "TestLostSST",
+	},
+	{
+		"a base that lacks objects is made again: nobody looks for them",
+		[]edit{{"engine/ship/upkeep.go", "s.lost = err != nil; s.lost", "err != nil"}},
+		"./engine/ship", "TestLostSST",
 	},
 }
