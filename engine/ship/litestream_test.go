@@ -99,6 +99,10 @@ func TestLitestream771RetentionRemovesWhatIsNeeded(t *testing.T) {
 		h.shipped(s)
 		when[h.last] = h.now.Load()
 		ok(t, s.Round(ctx))
+		if first := h.contents().Ranges[0].First; i > 20 &&
+			first.Time.After(time.UnixMilli(h.now.Load()-10_000)) {
+			t.Fatalf("nothing before %v", first)
+		}
 		if i%20 == 19 {
 			removed += s.Metrics().Removed
 			ok(t, s.Close(ctx))

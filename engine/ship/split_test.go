@@ -118,6 +118,9 @@ func TestLateBases(t *testing.T) {
 			ok(t, b.WaitFor(ctx, other.Metrics().LastVersion))
 			want := shiptest.Items(t, other)
 			wantAll(t, h.dest, want)
+			if c := h.contents(); len(c.Bases) != 1 {
+				t.Errorf("a late base is listed: %+v", c)
+			}
 			ok(t, b.Close(ctx))
 			b, err = ship.Start(other, h.dest, &o) // it goes on
 			ok(t, err)
@@ -208,7 +211,12 @@ func TestFollowersMeetNoBaseAheadOfTheLog(t *testing.T) {
 func wantAll(t *testing.T, d ship.Destination, want map[string]string) {
 	t.Helper()
 	fsys := vfs.NewMem()
-	_, err := ship.RestoreOn(ctx, d, fsys, "db", nil)
+	_, err := ship.RestoreOn(ctx, d, fsys, "db", &ship.RestoreOptions{
+		Plan: func(c ship.Contents, _ ship.Moment) {
+			if len(c.Damage) > 0 {
+				t.Errorf("damage: %v", c.Damage)
+			}
+		}})
 	ok(t, err)
 	db := openOn(t, fsys, engine.Options{MustExist: true})
 	defer func() { ok(t, db.Close()) }()

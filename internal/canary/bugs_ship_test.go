@@ -207,7 +207,7 @@ var shipBugs = []bug{
 	},
 	{
 		"a restore is not damaged by retention: what is gone with its base is damage",
-		[]edit{{"engine/ship/restore.go", "(r.moved(ctx, err) || ", "("}},
+		[]edit{{"engine/ship/restore.go", "try < maxLooks && err != nil && (", "try < 0 && ("}},
 		"./engine/ship", "TestRestoreWhileItsBaseGoes",
 	},
 	{
