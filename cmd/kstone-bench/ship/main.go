@@ -216,15 +216,10 @@ func (b *bench) bytes(dir string) error {
 				return err
 			}
 		}
-		return b.s.Settle()
+		return nil
 	}
-	for i := range b.rows {
-		for j := range value {
-			value[j] = byte(rand.Uint32())
-		}
-		if err := b.s.Put(int64(i), now(), value); err != nil {
-			return err
-		}
+	if err := fill(func(i int) int64 { return int64(i) }, b.rows); err != nil {
+		return err
 	}
 	if err := b.s.Ship(dest); err != nil {
 		return err
@@ -238,6 +233,9 @@ func (b *bench) bytes(dir string) error {
 	for _, share := range []int{1000, 100} {
 		before, n := sizeOf(dest), b.rows/share
 		err := fill(func(int) int64 { return rand.Int64N(int64(b.rows)) }, n)
+		if err == nil {
+			err = b.s.Settle()
+		}
 		if err != nil {
 			return err
 		}

@@ -39,9 +39,9 @@ type curve struct {
 var curves = []curve{
 	{"load, thousand/s", "load", report.Key(result.PerSecond, 1e-3), true},
 	{"merge debt, seconds", "load", report.Key(result.RestSeconds, 1), false},
-	{"merge debt, bytes by bytes given", "load", by(result.RestBytes, result.UserBytes), false},
-	{"bytes written by bytes given", "load", by(result.WrittenBytes, result.UserBytes), false},
-	{"bytes on disk by live bytes", "load", by(result.DiskBytes, result.LiveBytes), false},
+	{"merge debt, bytes by bytes given", "load", report.By(result.RestBytes, result.UserBytes), false},
+	{"bytes written by bytes given", "load", report.By(result.WrittenBytes, result.UserBytes), false},
+	{"bytes on disk by live bytes", "load", report.By(result.DiskBytes, result.LiveBytes), false},
 	{"memory of the load, MiB", "load", report.Key(result.PeakRSSBytes, 1./(1<<20)), false},
 	{"random reads, thousand/s", "readrandom", report.Key(result.PerSecond, 1e-3), true},
 	{"absent keys, thousand/s", "readmissing", report.Key(result.PerSecond, 1e-3), true},
@@ -49,16 +49,6 @@ var curves = []curve{
 	{"ordered scan, million rows/s", "readseq", report.Key(result.PerSecond, 1e-6), true},
 	{"memory of reads, MiB", "readrandom", report.Key(result.PeakRSSBytes, 1./(1<<20)), false},
 	{"opening, ms", "reopen-clean", report.Key(result.Seconds, 1e3), false},
-}
-
-// by divides one figure by another.
-func by(a, b string) func(result.Record) float64 {
-	return func(r result.Record) float64 {
-		if r.Figures[b] == 0 {
-			return 0
-		}
-		return r.Figures[a] / r.Figures[b]
-	}
 }
 
 // at returns a figure of an engine at a size, or 0.
@@ -109,9 +99,7 @@ func body(p *report.Page) {
 		return
 	}
 	p.Printf("## Data 4 and 16 × the block cache\n\nThousand a second.\n\n")
-	p.Matrix(rows, p.EnginesIn(rows), func(_ report.Cell, r result.Record) string {
-		return report.Number(r.Figures[result.PerSecond] / 1e3)
-	})
+	p.Matrix(rows, p.EnginesIn(rows), report.Numbers(report.Key(result.PerSecond, 1e-3)))
 }
 
 // draw shows the curves of values of a size, if there is more than a point of them.

@@ -1,9 +1,6 @@
 package large
 
-import (
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
-)
+import "github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
 
 // Kind is the page.
 var Kind = report.Kind{Tables: []string{"large"}, Notes: "set-up", Body: body}
@@ -22,8 +19,6 @@ var sections = []struct{ title, figure string }{
 func body(p *report.Page) {
 	for _, s := range sections {
 		p.Printf("## %s\n\n", s.title)
-		p.Matrix(p.Rows, p.EnginesIn(p.Rows), func(_ report.Cell, r result.Record) string {
-			return report.Number(r.Figures[s.figure])
-		})
+		p.Matrix(p.Rows, p.EnginesIn(p.Rows), report.Numbers(report.Key(s.figure, 1)))
 	}
 }

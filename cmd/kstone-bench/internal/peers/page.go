@@ -62,15 +62,13 @@ func (s *part) write() {
 	s.Bars("speed-"+s.name+".svg", s.title+": "+title, note, s.rows, s.Engines,
 		report.Plain("", "", s.speed))
 	s.Printf("%s:\n\n", what)
-	s.Matrix(s.rows, s.Engines, func(_ report.Cell, r result.Record) string {
-		return report.Number(s.speed(r))
-	}, s.quotients()...)
+	s.Matrix(s.rows, s.Engines, report.Numbers(s.speed), s.quotients()...)
 	s.processor()
 	if !s.times {
 		s.Fold("Latency in µs: p50 / p99 / p99.9 / longest of all rounds", func() {
 			s.latencyChart()
-			s.matrix(report.Key(result.P50, 1), report.Key(result.P99, 1),
-				report.Key(result.P999, 1), report.Key(result.Max, 1))
+			s.Matrix(s.rows, s.Engines, report.Numbers(report.Key(result.P50, 1),
+				report.Key(result.P99, 1), report.Key(result.P999, 1), report.Key(result.Max, 1)))
 		})
 		s.Fold("Bytes written by bytes given / bytes on disk by live bytes / peak RSS in MiB",
 			func() {
@@ -85,34 +83,16 @@ func (s *part) write() {
 						}
 						return rssMiB(r)
 					}))
-				s.matrix(writeAmplification, spaceAmplification, rssMiB)
+				s.Matrix(s.rows, s.Engines,
+					report.Numbers(writeAmplification, spaceAmplification, rssMiB))
 			})
 	}
 	s.extras()
 }
 
-// matrix writes several figures into each cell.
-func (s *part) matrix(figures ...func(result.Record) float64) {
-	s.Matrix(s.rows, s.Engines, func(_ report.Cell, r result.Record) string {
-		var all []string
-		for _, of := range figures {
-			all = append(all, report.Number(of(r)))
-		}
-		return strings.Join(all, " / ")
-	})
-}
-
 // quotients are the columns of ratios to each peer and to the best.
 func (s *part) quotients() []report.Column {
-	var out []report.Column
-	for _, e := range s.Peers(s.Engines) {
-		out = append(out, report.Column{Head: "÷ " + e,
-			Of: func(c report.Cell, _ result.Record) string {
-				r, _ := s.Ratio(c.Row, e)
-				return report.Number(r.Value)
-			}})
-	}
-	return append(out, report.Column{Head: "÷ best",
+	return append(s.Quotients("÷ "), report.Column{Head: "÷ best",
 		Of: func(c report.Cell, _ result.Record) string {
 			if _, r, ok := s.Best(c.Row); ok {
 				return "**" + report.Number(r.Value) + "**"
@@ -219,19 +199,8 @@ func (s *part) extras() {
 	s.Lines(append([]string{"also"}, s.Engines...), lines)
 }
 
-func writeAmplification(r result.Record) float64 {
-	return by(r, result.WrittenBytes, result.UserBytes)
-}
-
-func spaceAmplification(r result.Record) float64 {
-	return by(r, result.DiskBytes, result.LiveBytes)
-}
-
-func rssMiB(r result.Record) float64 { return r.Figures[result.PeakRSSBytes] / (1 << 20) }
-
-func by(r result.Record, a, b string) float64 {
-	if r.Figures[b] == 0 {
-		return 0
-	}
-	return r.Figures[a] / r.Figures[b]
-}
+var (
+	writeAmplification = report.By(result.WrittenBytes, result.UserBytes)
+	spaceAmplification = report.By(result.DiskBytes, result.LiveBytes)
+	rssMiB             = report.Key(result.PeakRSSBytes, 1./(1<<20))
+)

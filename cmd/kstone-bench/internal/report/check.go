@@ -18,6 +18,16 @@ func Key(name string, scale float64) func(result.Record) float64 {
 	return func(r result.Record) float64 { return r.Figures[name] * scale }
 }
 
+// By returns what divides one figure of a record by another; 0 if there is none.
+func By(a, b string) func(result.Record) float64 {
+	return func(r result.Record) float64 {
+		if r.Figures[b] == 0 {
+			return 0
+		}
+		return r.Figures[a] / r.Figures[b]
+	}
+}
+
 // Speed is what ratios are of.
 var Speed = Figure{"throughput", "/s", Key(result.PerSecond, 1)}
 

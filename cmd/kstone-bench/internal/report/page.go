@@ -131,6 +131,29 @@ func (p *Page) Matrix(rows []Row, engines []string,
 	p.Lines(head, lines)
 }
 
+// Numbers are the cells of a Matrix that have figures.
+func Numbers(of ...func(result.Record) float64) func(Cell, result.Record) string {
+	return func(_ Cell, r result.Record) string {
+		var all []string
+		for _, f := range of {
+			all = append(all, Number(f(r)))
+		}
+		return strings.Join(all, " / ")
+	}
+}
+
+// Quotients are columns of a Matrix, of the ratio of kstone's speed to that of each peer. Head
+// comes before their names.
+func (p *Page) Quotients(head string) (out []Column) {
+	for _, e := range p.Peers(p.Engines) {
+		out = append(out, Column{head + e, func(c Cell, _ result.Record) string {
+			r, _ := p.Ratio(c.Row, e)
+			return Number(r.Value)
+		}})
+	}
+	return out
+}
+
 func (p *Page) cell(c Cell, of func(Cell, result.Record) string) string {
 	if r, ok := p.Median(c); ok {
 		return of(c, r)

@@ -32,17 +32,9 @@ var Kind = report.Kind{Tables: []string{Table}, Notes: "set-up", Body: body}
 
 // body writes throughput with ratios, and the rest folded.
 func body(p *report.Page) {
-	thousands := func(r result.Record) float64 { return r.Figures[result.PerSecond] / 1e3 }
 	p.Printf("## Thousand operations a second\n\n")
-	var ratios []report.Column
-	for _, e := range p.Peers(p.Engines) {
-		ratios = append(ratios, report.Column{Head: "kstone ÷ " + e,
-			Of: func(c report.Cell, _ result.Record) string {
-				r, _ := p.Ratio(c.Row, e)
-				return report.Number(r.Value)
-			}})
-	}
-	matrix(p, p.Rows, thousands, ratios...)
+	p.Matrix(p.Rows, p.Engines, report.Numbers(report.Key(result.PerSecond, 1e-3)),
+		p.Quotients("kstone ÷ ")...)
 	p.Fold("Latency in µs: p50 and p99 of reads, writes and scans", func() {
 		for _, op := range Operations() {
 			for _, name := range []string{P50(op), P99(op)} {
@@ -53,20 +45,12 @@ func body(p *report.Page) {
 					})
 				})
 				p.Printf("%s:\n\n", name)
-				matrix(p, rows, report.Key(name, 1))
+				p.Matrix(rows, p.Engines, report.Numbers(report.Key(name, 1)))
 			}
 		}
 	})
 	p.Fold("Thousand records loaded a second; operations that failed", func() {
-		matrix(p, p.Rows, report.Key(LoadPerSecond, 1e-3))
-		matrix(p, p.Rows, report.Key(Failed, 1))
+		p.Matrix(p.Rows, p.Engines, report.Numbers(report.Key(LoadPerSecond, 1e-3)))
+		p.Matrix(p.Rows, p.Engines, report.Numbers(report.Key(Failed, 1)))
 	})
-}
-
-// matrix writes a figure of all engines.
-func matrix(p *report.Page, rows []report.Row, of func(result.Record) float64,
-	more ...report.Column) {
-	p.Matrix(rows, p.Engines, func(_ report.Cell, r result.Record) string {
-		return report.Number(of(r))
-	}, more...)
 }
