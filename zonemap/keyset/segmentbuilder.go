@@ -57,7 +57,8 @@ func (o *SegmentOptions) withDefaults() (SegmentOptions, error) {
 		errs = append(errs, fmt.Errorf("keyset: %d workers", c.Workers))
 	}
 	if c.BlockKeys < 0 || c.BlockKeys > fuse.MaxKeys {
-		errs = append(errs, fmt.Errorf("keyset: blocks of %d keys", c.BlockKeys))
+		errs = append(errs, fmt.Errorf("keyset: blocks of %d keys, not 0 to %d",
+			c.BlockKeys, fuse.MaxKeys))
 	}
 	if c.BlockKeys > 0 && c.Shards > 1 {
 		errs = append(errs, errors.New("keyset: a segment has blocks or shards, not both"))

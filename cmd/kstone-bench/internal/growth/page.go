@@ -36,12 +36,18 @@ type curve struct {
 	more            bool // is better
 }
 
+var (
+	rest    = report.By(result.RestBytes, result.UserBytes)
+	written = report.By(result.WrittenBytes, result.UserBytes)
+	disk    = report.By(result.DiskBytes, result.LiveBytes)
+)
+
 var curves = []curve{
 	{"load, thousand/s", "load", report.Key(result.PerSecond, 1e-3), true},
 	{"merge debt, seconds", "load", report.Key(result.RestSeconds, 1), false},
-	{"merge debt, bytes by bytes given", "load", report.By(result.RestBytes, result.UserBytes), false},
-	{"bytes written by bytes given", "load", report.By(result.WrittenBytes, result.UserBytes), false},
-	{"bytes on disk by live bytes", "load", report.By(result.DiskBytes, result.LiveBytes), false},
+	{"merge debt, bytes by bytes given", "load", rest, false},
+	{"bytes written by bytes given", "load", written, false},
+	{"bytes on disk by live bytes", "load", disk, false},
 	{"memory of the load, MiB", "load", report.Key(result.PeakRSSBytes, 1./(1<<20)), false},
 	{"random reads, thousand/s", "readrandom", report.Key(result.PerSecond, 1e-3), true},
 	{"absent keys, thousand/s", "readmissing", report.Key(result.PerSecond, 1e-3), true},

@@ -96,7 +96,6 @@ type deduper struct {
 
 	keys    []engine.Key
 	fresh   []engine.Item
-	isNew   []bool
 	results engine.Results
 }
 
@@ -139,22 +138,15 @@ func dedup(ctx context.Context, a *cli.App, d *cli.Database, f *ImportFlags, ins
 // store inserts what is new of a group. A key that was not inserted is either stored
 // since before, or repeats one that this run has inserted; its version shows which.
 func (dd *deduper) store(ctx context.Context, items []engine.Item) error {
-	if len(items) == 0 {
-		return nil
-	}
-	if err := dd.storeSchema(); err != nil {
-		return err
-	}
-	var stats engine.DedupStats
-	var err error
-	if dd.isNew, stats, err = dd.DB.InsertNew(ctx, items, dd.isNew, unsynced); err != nil {
+	stats, err := dd.insertNew(ctx, items)
+	if err != nil || len(items) == 0 {
 		return err
 	}
 	dd.sum.New += stats.New
 	dd.sum.Inserted += stats.New
 	dd.keys = dd.keys[:0]
 	for i := range items {
-		if !dd.isNew[i] {
+		if !dd.which[i] {
 			dd.keys = append(dd.keys, items[i].Key)
 		}
 	}
@@ -213,18 +205,18 @@ func (dd *deduper) compare(ctx context.Context, in io.Reader) (err error) {
 func (dd *deduper) look(ctx context.Context, items []engine.Item) error {
 	dd.keys = keysOf(dd.keys, items)
 	var err error
-	if dd.isNew, err = dd.DB.MultiHas(ctx, dd.keys, dd.isNew); err != nil {
+	if dd.which, err = dd.DB.MultiHas(ctx, dd.keys, dd.which); err != nil {
 		return err
 	}
 	dd.fresh = dd.fresh[:0]
-	for i, stored := range dd.isNew {
+	for i, stored := range dd.which {
 		if stored {
 			dd.sum.Stored++
 		} else {
 			dd.fresh = append(dd.fresh, engine.Item{Key: items[i].Key})
 		}
 	}
-	_, stats, err := dd.seen.InsertNew(ctx, dd.fresh, dd.isNew)
+	_, stats, err := dd.seen.InsertNew(ctx, dd.fresh, dd.which)
 	dd.sum.New += stats.New
 	dd.sum.Repeated += stats.Keys - stats.New
 	return err

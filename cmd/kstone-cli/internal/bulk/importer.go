@@ -17,7 +17,6 @@ type importer struct {
 	Intake
 	sum summary
 
-	known  []bool              // which keys of the present group exist
 	keys   []engine.Key        // of the present group
 	seen   map[string]struct{} // the same, as far as they were looked at
 	keyBuf []byte
@@ -36,23 +35,12 @@ func (im *importer) run(ctx context.Context, in io.Reader) error {
 
 const unsynced = engine.Process
 
-// insert stores those of a group that the database does not have, in one step with
-// looking for them.
+// insert is replace for --if-absent.
 func (im *importer) insert(ctx context.Context, items []engine.Item) error {
-	if len(items) == 0 {
-		return nil
-	}
-	if err := im.storeSchema(); err != nil {
-		return err
-	}
-	var stats engine.DedupStats
-	var err error
-	if im.known, stats, err = im.DB.InsertNew(ctx, items, im.known, unsynced); err != nil {
-		return err
-	}
+	stats, err := im.insertNew(ctx, items)
 	im.sum.Written += stats.New
 	im.sum.Kept += stats.Keys - stats.New
-	return nil
+	return err
 }
 
 // keysOf returns the keys of items in the memory of keys.
@@ -74,7 +62,7 @@ func (im *importer) replace(ctx context.Context, items []engine.Item) error {
 	}
 	im.keys = keysOf(im.keys, items)
 	var err error
-	if im.known, err = im.DB.MultiHas(ctx, im.keys, im.known); err != nil {
+	if im.which, err = im.DB.MultiHas(ctx, im.keys, im.which); err != nil {
 		return err
 	}
 	if err := im.DB.Apply(ctx, im.accepted, unsynced); err != nil {
@@ -83,7 +71,7 @@ func (im *importer) replace(ctx context.Context, items []engine.Item) error {
 	clear(im.seen)
 	for i, key := range im.keys {
 		im.keyBuf = keycodec.AppendLengthPrefixed(im.keyBuf[:0], key)
-		if _, again := im.seen[string(im.keyBuf)]; again || im.known[i] {
+		if _, again := im.seen[string(im.keyBuf)]; again || im.which[i] {
 			im.sum.Replaced++
 			continue
 		}

@@ -41,6 +41,7 @@ type Intake struct {
 	same  *sameKeys // nil if records with the same key are not reported
 
 	accepted *engine.Batch // puts of the items of the present group, see accept
+	which    []bool        // for each key of the present group: whether it is new, or is there
 }
 
 // NewIntake returns an intake that shows how far it is.
@@ -213,6 +214,21 @@ func (in *Intake) reject(line int, reason string) {
 	if in.rejected <= int64(in.Flags.Shown) {
 		in.Meter.Note(fmt.Sprintf("%s:%d: %s", in.place, line, reason))
 	}
+}
+
+// insertNew stores those of a group that the database does not have, in one step with looking
+// for them; which says which those were.
+func (in *Intake) insertNew(
+	ctx context.Context, items []engine.Item,
+) (stats engine.DedupStats, err error) {
+	if len(items) == 0 {
+		return stats, nil
+	}
+	if err := in.storeSchema(); err != nil {
+		return stats, err
+	}
+	in.which, stats, err = in.DB.InsertNew(ctx, items, in.which, unsynced)
+	return stats, err
 }
 
 // storeSchema stores the fields of --pk and --sk in the database, if they are new. It

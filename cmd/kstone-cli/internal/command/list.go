@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -185,7 +186,7 @@ func (l *lister) page(ctx context.Context, snap *engine.Snapshot) iter.Seq2[engi
 	return func(yield func(engine.Item, error) bool) {
 		limit, n := 0, 0
 		if l.limit > 0 {
-			limit = l.limit + 1
+			limit = min(l.limit, math.MaxInt-1) + 1
 		}
 		var last engine.Cursor
 		l.next, l.whole = nil, false

@@ -198,7 +198,7 @@ func (b *segmentBuilder) add(name string, items []engine.Item) error {
 	if b.long {
 		b.held = bytesPerKey*n + 2*b.keyLen
 	}
-	if b.held > b.memoryMiB<<20 {
+	if (b.held-1)>>20 >= b.memoryMiB {
 		return cli.Advise(fmt.Errorf("%s: %s take more than the %d MiB of --memory", name,
 			figure.Plural(n, "key"), b.memoryMiB),
 			"no segment was written; make several segments of fewer keys, or raise --memory")

@@ -22,27 +22,7 @@ func (s *Schema) AppendDynamoDB(dst []byte, item *engine.Item, r *Record) []byte
 		dst = append(dst, `{"`+itemField+`":`...)
 		return append(record.AppendDynamoMap(dst, plain), `}}`...)
 	}
-	dst = append(dst, '{')
-	dst = appendTypedKey(dst, s.pk, r.PK)
-	dst = appendTypedKey(dst, s.sk, r.SK)
-	for _, f := range r.Fields {
-		dst = append(record.AppendString(dst, f.Name), ':')
-		dst = append(record.AppendDynamoDB(dst, f.JSON), ',')
-	}
-	if item.Expiry != 0 {
-		dst = append(dst, `"`+expiresField+`":{"S":"`...)
-		dst = append(appendExpiry(dst, item.Expiry), `"},`...)
-	}
-	dst[len(dst)-1] = '}'
-	return append(dst, '}')
-}
-
-func appendTypedKey(dst []byte, p part, values []any) []byte {
-	for i, f := range p.fields {
-		dst = append(record.AppendString(dst, []byte(f.Name)), ':')
-		dst = append(appendTyped(dst, f, values[i]), ',')
-	}
-	return dst
+	return append(s.appendMembers(dst, item, r, appendTyped, record.AppendDynamoDB), '}')
 }
 
 // appendTyped appends a value of a key so that checkTyped and valueOfJSON read it back.

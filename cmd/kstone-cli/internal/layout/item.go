@@ -7,6 +7,7 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/keycodec"
 )
 
 // Records stand for items in one of two ways.
@@ -246,26 +247,34 @@ func (s *Schema) AppendJSON(dst []byte, item *engine.Item, r *Record) []byte {
 		dst = append(dst, `{"`+itemField+`":`...)
 		return append(appendPlain(dst, item, r.KeysOnly), '}')
 	}
-	dst = append(dst, '{')
-	dst = appendKeyJSON(dst, s.pk, r.PK)
-	dst = appendKeyJSON(dst, s.sk, r.SK)
-	for _, f := range r.Fields {
-		dst = append(record.AppendString(dst, f.Name), ':')
-		dst = append(append(dst, f.JSON...), ',')
-	}
-	if item.Expiry != 0 {
-		dst = append(dst, `"`+expiresField+`":"`...)
-		dst = append(appendExpiry(dst, item.Expiry), `",`...)
-	}
-	dst[len(dst)-1] = '}'
-	return dst
+	return s.appendMembers(dst, item, r, appendValueJSON, func(dst, json []byte) []byte {
+		return append(dst, json...)
+	})
 }
 
-func appendKeyJSON(dst []byte, p part, values []any) []byte {
-	for i, f := range p.fields {
+// appendMembers appends a typed item: the fields of the key by key, all others, whose values are
+// JSON, by other.
+func (s *Schema) appendMembers(dst []byte, item *engine.Item, r *Record,
+	key func(dst []byte, f keycodec.Field, v any) []byte, other func(dst, json []byte) []byte,
+) []byte {
+	dst = append(dst, '{')
+	for i, f := range s.pk.fields {
 		dst = append(record.AppendString(dst, []byte(f.Name)), ':')
-		dst = append(appendValueJSON(dst, f, values[i]), ',')
+		dst = append(key(dst, f, r.PK[i]), ',')
 	}
+	for i, f := range s.sk.fields {
+		dst = append(record.AppendString(dst, []byte(f.Name)), ':')
+		dst = append(key(dst, f, r.SK[i]), ',')
+	}
+	for _, f := range r.Fields {
+		dst = append(record.AppendString(dst, f.Name), ':')
+		dst = append(other(dst, f.JSON), ',')
+	}
+	if item.Expiry != 0 {
+		at := append(appendExpiry([]byte{'"'}, item.Expiry), '"')
+		dst = append(other(append(dst, `"`+expiresField+`":`...), at), ',')
+	}
+	dst[len(dst)-1] = '}'
 	return dst
 }
 
