@@ -289,7 +289,7 @@ func TestLikePrefix(t *testing.T) {
 		{"abc", 0, "abc", true, false}, {"abc%", 0, "abc", false, true}, {"", 0, "", true, false},
 		{"a%%", 0, "a", false, true}, {"a%b", 0, "a", false, false}, {"a_", 0, "a", false, false},
 		{"%", 0, "", false, true}, {`a\%b%`, '\\', "a%b", false, true},
-		{`a\_`, '\\', "a_", true, false}, {`a\`, '\\', `a\`, true, false}, {`a\%`, 0, `a\`,
+		{`a\_`, '\\', "a_", true, false}, {`a\`, '\\', "a", false, false}, {`a\%`, 0, `a\`,
 			false, true},
 		{"\xff%", 0, "\xff", false, true},
 	} {
@@ -300,6 +300,13 @@ func TestLikePrefix(t *testing.T) {
 		like := expr.Like{X: lit(t, prefix), Pattern: lit(t, c.pattern), Escape: c.escape}
 		if truth, err := expr.Test(like, nil, nil); err != nil || (exact || begins) &&
 			truth != expr.True {
+			t.Errorf("%s is %s, %v", like, truth, err)
+		}
+	}
+	// A pattern that ends with its escape character matches nothing, as in SQLite.
+	for _, text := range []string{`a\`, `\`, `a\\\`} {
+		like := expr.Like{X: lit(t, text), Pattern: lit(t, text), Escape: '\\'}
+		if truth, err := expr.Test(like, nil, nil); err != nil || truth != expr.False {
 			t.Errorf("%s is %s, %v", like, truth, err)
 		}
 	}

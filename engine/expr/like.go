@@ -17,7 +17,9 @@ func LikePrefix(pattern string, escape rune) (prefix string, exact, begins bool)
 	for pattern != "" {
 		r, n := utf8.DecodeRuneInString(pattern)
 		switch {
-		case isEscape(r, n, escape) && n < len(pattern):
+		case isEscape(r, n, escape) && n == len(pattern):
+			return b.String(), false, false
+		case isEscape(r, n, escape):
 			pattern = pattern[n:]
 			_, n = utf8.DecodeRuneInString(pattern)
 		case r == '%':
@@ -72,7 +74,9 @@ func likeStep(text, pattern string, escape rune, c keycodec.Collation) (n, m int
 	r, m := utf8.DecodeRuneInString(pattern)
 	skip := 0
 	switch {
-	case isEscape(r, m, escape) && m < len(pattern):
+	case isEscape(r, m, escape) && m == len(pattern): // it stands for no character
+		return 0, 0
+	case isEscape(r, m, escape):
 		skip = m
 		_, m = utf8.DecodeRuneInString(pattern[skip:])
 	case r == '_':

@@ -29,6 +29,7 @@ type binder struct {
 	with    []boundWith // the queries with names that can be used here
 	asOf    syntax.Expr // the moment of the statement, which the tables are of; or nil
 	scopes  []*scope    // the queries, in their order
+	reach   *reach      // of the aggregate whose argument is being bound; or nil
 	// again, if not nil, binds the same another time, as far as that goes, with marks, which this
 	// one has not. Why: they are for errors alone.
 	again func() *binder

@@ -218,6 +218,9 @@ var aggregateNames = map[string]plan.AggregateFunc{
 // aggregate binds the call of an aggregate function: equal calls are one aggregate.
 func (sc *scope) aggregate(e *syntax.Call, fn plan.AggregateFunc) expr.Expr {
 	a := plan.Aggregate{Func: fn, Distinct: e.Distinct}
+	r := &reach{from: sc.depth, nearest: -1, around: sc.b.reach}
+	sc.b.reach = r
+	defer func() { sc.b.reach = r.around }()
 	switch {
 	case fn == plan.Concat:
 		return sc.groupConcat(e)
@@ -278,30 +281,43 @@ func (sc *scope) aggregated(a plan.Aggregate, e *syntax.Call) expr.Expr {
 		Name: out.Name}
 }
 
+// reach is whose columns an aggregate has, those in its subqueries, too.
+type reach struct {
+	from, nearest int // depths: of the query that has it, of the nearest; -1: no columns
+	around        *reach
+}
+
+// reached notes that a column is of the query at a depth.
+func (b *binder) reached(depth int) {
+	for r := b.reach; r != nil; r = r.around {
+		if depth <= r.from { // not of one of its own subqueries
+			r.nearest = max(r.nearest, depth)
+		}
+	}
+}
+
 // stepsOf returns how far out the nearest query is that an aggregate has columns of; 0 if it has
 // none.
 func (sc *scope) stepsOf(a plan.Aggregate, e *syntax.Call) int {
-	nearest, queries := -1, false
+	r := sc.b.reach
+	if r.nearest < 0 || r.nearest == r.from {
+		return 0
+	}
+	queries := false
 	note := func(x expr.Expr) bool {
-		switch x := x.(type) {
-		case expr.Subquery:
-			queries = true
-		case expr.Column:
-			if steps, _ := plan.OuterOf(x.Source); nearest < 0 || steps < nearest {
-				nearest = steps
-			}
-		}
+		_, is := x.(expr.Subquery)
+		queries = queries || is
 		return true
 	}
 	expr.Walk(a.Arg, note)
 	for _, k := range a.Order {
 		expr.Walk(k.Expr, note)
 	}
-	if nearest > 0 && queries {
+	if queries {
 		sc.b.fail(e.Pos, "kstone has no aggregate of a subquery for the query around; compute %s "+
 			"in a subquery of FROM there", strings.ToUpper(e.Name))
 	}
-	return max(0, nearest)
+	return r.from - r.nearest
 }
 
 // outward returns an expression for a query that is so many steps further out.
@@ -383,6 +399,9 @@ func (sc *scope) subquery(s *syntax.Select, kind expr.SubqueryKind) expr.Expr {
 	if n := len(inner.outputs); kind == expr.Scalar && n != 1 {
 		sc.b.fail(s.Pos, "a subquery that stands for a value has %d columns", n)
 	}
+	if inner.sel.Limit == nil && inner.sel.Offset == nil {
+		inner.sel.OrderBy = nil // of a set, or of one row
+	}
 	return expr.Subquery{Query: inner.sel, Kind: kind}
 }
 
@@ -427,6 +446,10 @@ func (sc *scope) ref(r *syntax.Ref) expr.Expr {
 	switch {
 	case n > 1:
 		sc.ambiguous(r, f)
+	case n == 1:
+		sc.b.reached(sc.depth)
+	}
+	switch {
 	case n == 1 && r.Table == "":
 		return sc.merged.expr(sc, f)
 	case n == 1:
@@ -443,6 +466,7 @@ func (sc *scope) ref(r *syntax.Ref) expr.Expr {
 			sc.b.fail(r.Pos, "column %s of a FULL JOIN stands for those of several tables; "+
 				"in a subquery write coalesce() of them", syntax.QuoteName(r.Column))
 		case n == 1:
+			sc.b.reached(far.depth)
 			c := far.columnExpr(f.source, f.ordinal)
 			far.mark(c, r.Pos)
 			c.Source = plan.OuterAt(sc.depth-far.depth, f.source)

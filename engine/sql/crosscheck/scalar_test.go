@@ -175,7 +175,7 @@ func (g *generator) compared(from []source) string {
 		return "(" + g.atom(from) + ") IS " + g.oneOf("", "NOT ") + g.oneOf("TRUE", "FALSE")
 	case 2:
 		if text {
-			pattern := g.oneOf("'%a!_%'", "'100!%'", "'S%'", "'!!%'", "'_a%'")
+			pattern := g.oneOf("'%a!_%'", "'100!%'", "'S%'", "'!!%'", "'_a%'", "'%!'")
 			return x + g.oneOf("", " NOT") + " LIKE " + pattern + " ESCAPE '!'"
 		}
 	}
