@@ -36,7 +36,7 @@ sql) are typed as they are and end with a semicolon, perhaps some lines later.
 Lines that begin with a space are kept out of the history, which is in the file that
 KSTONE_HISTORY names, or else in the user's state directory.
 
-A script goes on after an error; the exit code is that of the first one. An error after
+A script goes on after an error; the exit code is that of the first one. Ctrl-C, an error after
 BEGIN, or an end without COMMIT, rolls the transaction back and ends the script.`,
 		Example: `  kstone-cli shell cities.db
   kstone-cli shell cities.db -c 'count IT' -c 'query IT -p Lombardy -n 3'
@@ -88,6 +88,7 @@ type session struct {
 	depth    int            // of .read
 	failed   error          // what decides the exit code
 	failures int            // errors so far
+	stopped  bool           // the last of them was Ctrl-C
 	left     bool           // .exit was given
 	tree     *cobra.Command // the commands, once they were asked for
 }
@@ -115,12 +116,24 @@ func (s *session) open(args []string, readonly, newDB bool) (err error) {
 }
 
 // script runs the lines of r. A name is shown with errors. An error in a transaction, or of its
-// BEGIN, ends it: what follows counts on the transaction.
+// BEGIN, ends it: what follows counts on the transaction. Ctrl-C ends it as well, and scripts that
+// read it.
 func (s *session) script(r io.Reader, name string) {
-	in, outer := bufio.NewReader(r), s.inTransaction()
+	defer func(ctx context.Context) { s.ctx = ctx }(s.ctx)
+	var stop func()
+	s.ctx, stop = signal.NotifyContext(s.ctx, os.Interrupt)
+	defer stop()
+	next, outer := linesOf(s.ctx, r), s.inTransaction()
 	pending, n, start := "", 0, 0
+	s.stopped = false
 	for !s.left && (s.failed == nil || !s.bail) {
-		line, err := in.ReadString('\n')
+		line, err := next()
+		if err != nil && s.ctx.Err() != nil {
+			if pending = ""; !s.stopped {
+				s.report(s.ctx.Err())
+			}
+			break
+		}
 		if line == "" && err != nil {
 			if !errors.Is(err, io.EOF) {
 				s.report(err)
@@ -156,6 +169,35 @@ func (s *session) script(r io.Reader, name string) {
 	}
 	if !outer && s.abandon("the script ends without COMMIT") {
 		s.fail(cli.Usage("no COMMIT"))
+	}
+}
+
+// linesOf returns what reads a line, or returns an error when ctx has ended.
+func linesOf(ctx context.Context, r io.Reader) func() (string, error) {
+	type line struct {
+		text string
+		err  error
+	}
+	lines := make(chan line)
+	go func() {
+		in := bufio.NewReader(r)
+		for ctx.Err() == nil {
+			text, err := in.ReadString('\n')
+			select {
+			case lines <- line{text, err}:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return func() (string, error) {
+		select {
+		case l := <-lines:
+			if err := ctx.Err(); err == nil {
+				return l.text, l.err
+			}
+		case <-ctx.Done():
+		}
+		return "", ctx.Err()
 	}
 }
 
@@ -366,6 +408,7 @@ func (s *session) fail(err error) {
 		return
 	}
 	s.failures++
+	s.stopped = errors.Is(err, context.Canceled)
 	if s.failed == nil {
 		s.failed = cli.Silent(err)
 	}

@@ -3,6 +3,7 @@ package command_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/ship"
@@ -195,5 +197,39 @@ func TestShipBesideAWriter(t *testing.T) {
 	ok(t, follow.Process.Signal(os.Interrupt))
 	if err := follow.Wait(); err != nil || !strings.Contains(out.String(), "version 3 in") {
 		t.Errorf("%v: %s", err, &out)
+	}
+}
+
+// TestStoppedScript: Ctrl-C ends a script, in a command, between two, and where it waits for input.
+func TestStoppedScript(t *testing.T) {
+	self, err := exec.LookPath("kstone-cli")
+	if err != nil || runtime.GOOS == "windows" {
+		t.Skip("needs signals between processes")
+	}
+	for _, script := range []string{"", "changes\nput late x\n", ".read more\nput late x\n"} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		sh := exec.CommandContext(ctx, self, "shell", "c.db", "--create",
+			"--set", "retain-bytes=1MiB")
+		sh.Dir = t.TempDir()
+		ok(t, os.WriteFile(filepath.Join(sh.Dir, "more"), []byte("changes\nput late x\n"), 0o600))
+		in, err := sh.StdinPipe()
+		ok(t, err)
+		out, err := sh.StdoutPipe()
+		ok(t, err)
+		ok(t, sh.Start())
+		_, err = in.Write([]byte("put early x\nget early\n" + script))
+		ok(t, err)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if lines.Text() == "x" || strings.Contains(lines.Text(), "early") {
+				ok(t, sh.Process.Signal(os.Interrupt))
+			}
+		}
+		_ = sh.Wait()
+		get := exec.Command(self, "get", "c.db", "late")
+		get.Dir = sh.Dir
+		if code := sh.ProcessState.ExitCode(); code != 130 || get.Run() == nil {
+			t.Errorf("%q: exit code %d", script, code)
+		}
 	}
 }
