@@ -142,7 +142,7 @@ func message(err error) (text, hint string) {
 // packages matches the names of packages where an error names them: in front, or after
 // what it is wrapped in. Elsewhere they are not names of packages: "094-64.sst: want …".
 var packages = regexp.MustCompile(`(^|\n|: |\()(?:(?:engine|keycodec|manifest|stripe|wal|sst|` +
-	`vfs|table|schema|sql|plan|exec|expr|zonemap|keyset): )+`)
+	`vfs|table|schema|ship|sql|plan|exec|expr|zonemap|keyset): )+`)
 
 // PlainText returns the text of an error without the names of packages.
 func PlainText(err error) string {

@@ -177,7 +177,7 @@ func restore(ctx context.Context, a *cli.App, from, to string, target ship.Targe
 				fmt.Fprintf(a.Err, "restorable: %s\n", r)
 			}
 			for _, err := range c.Damage {
-				fmt.Fprintf(a.Err, "damage: %v\n", err)
+				fmt.Fprintf(a.Err, "damage: %s\n", cli.PlainText(err))
 			}
 			fmt.Fprintf(a.Err, "restoring %s\n", at)
 		},
@@ -185,7 +185,7 @@ func restore(ctx context.Context, a *cli.App, from, to string, target ship.Targe
 	})
 	stop()
 	if err != nil {
-		return err
+		return nothingAt(from, err)
 	}
 	_, err = fmt.Fprintf(a.Out, "restored %s in %s\n", at, figure.Duration(time.Since(start)))
 	return err
@@ -198,18 +198,27 @@ func listDestination(ctx context.Context, a *cli.App, from string) error {
 	}
 	c, err := ship.List(ctx, dest)
 	if err != nil {
-		return err
+		return nothingAt(from, err)
 	}
 	for _, r := range c.Ranges {
 		fmt.Fprintf(a.Out, "%s\n", r)
 	}
 	for _, err := range c.Damage {
-		fmt.Fprintf(a.Err, "damage: %v\n", err)
+		fmt.Fprintf(a.Err, "damage: %s\n", cli.PlainText(err))
 	}
 	_, err = fmt.Fprintf(a.Out, "%s, %s of log in %s\n",
 		figure.Plural(int64(len(c.Bases)), "full copy"), figure.Bytes(c.Bytes),
 		figure.Plural(int64(c.Objects), "object"))
 	return err
+}
+
+// nothingAt says where nothing is that can be restored.
+func nothingAt(from string, err error) error {
+	if !errors.Is(err, ship.ErrEmpty) {
+		return err
+	}
+	return cli.Advise(fmt.Errorf("%s: %w", cli.Shown(from), err),
+		"ship brings a database there; what backup has made is a database as it is")
 }
 
 // followDestination follows until ctx ends or the follower does.
@@ -219,10 +228,10 @@ func followDestination(ctx context.Context, a *cli.App, from, to string) error {
 		return err
 	}
 	f, err := ship.Follow(ctx, dest, to, &ship.FollowOptions{
-		OnError: func(err error) { fmt.Fprintf(a.Err, "%v\n", err) },
+		OnError: func(err error) { fmt.Fprintln(a.Err, cli.PlainText(err)) },
 	})
 	if err != nil {
-		return err
+		return nothingAt(from, err)
 	}
 	fmt.Fprintf(a.Err, "following %s: stop with Ctrl-C\n", cli.Shown(from))
 	select {
