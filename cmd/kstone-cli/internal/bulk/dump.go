@@ -11,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/sql"
@@ -184,18 +185,11 @@ func appendRowLiteral(dst []byte, row []expr.Value) []byte {
 	return append(dst, ')')
 }
 
-// maxKeyText bounds what a message shows of each value of a key, in bytes.
-const maxKeyText = 60
-
 // rowKeyText returns the primary key of a row for people: ('IT', 'Pisa').
 func rowKeyText(t *schema.Table, row []expr.Value) string {
 	var parts []string
 	for _, i := range t.KeyOrdinals() {
-		text := row[i].String()
-		if len(text) > maxKeyText {
-			text = strings.ToValidUTF8(text[:maxKeyText], "") + "…"
-		}
-		parts = append(parts, text)
+		parts = append(parts, record.Short([]byte(row[i].String())))
 	}
 	return "(" + strings.Join(parts, ", ") + ")"
 }

@@ -62,14 +62,9 @@ func (s *sameKeys) add(row *record.Row, key engine.Key, names []string) {
 func keyFieldsText(row *record.Row, names []string) string {
 	var parts []string
 	for _, name := range names {
-		text := string(row.Find(name))
-		if text == "" {
-			continue
+		if text := row.Find(name); len(text) > 0 {
+			parts = append(parts, name+" "+record.Short(text))
 		}
-		if len(text) > maxKeyText {
-			text = strings.ToValidUTF8(text[:maxKeyText], "") + "…"
-		}
-		parts = append(parts, name+" "+text)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -71,7 +71,6 @@ func checkTyped(f keycodec.Field, text []byte) error {
 	if ok || string(text) == "null" {
 		return nil
 	}
-	typed := record.Text(record.AppendDynamoDB(nil, text))
-	return fmt.Errorf("field %q is %.40s, which is no %s; name it as %s:%s", f.Name, typed, f.Type,
-		f.Name, remedy)
+	return fmt.Errorf("field %q is %s, which is no %s; name it as %s:%s", f.Name,
+		record.Short(record.AppendDynamoDB(nil, text)), f.Type, f.Name, remedy)
 }

@@ -52,16 +52,13 @@ func valueOfJSON(f keycodec.Field, text []byte) (any, error) {
 }
 
 func wrongType(f keycodec.Field, text []byte) error {
-	shown := string(record.Text(text))
-	if len(shown) > 40 {
-		shown = shown[:40] + "…"
-	}
 	hint := ""
 	if f.Type == keycodec.TypeString && (text[0] == '-' || '0' <= text[0] && text[0] <= '9') {
 		hint = fmt.Sprintf("; if the field holds numbers, name it as %s:int or %s:float", f.Name,
 			f.Name)
 	}
-	return fmt.Errorf("field %q is %s, which is no %s%s", f.Name, shown, f.Type, hint)
+	return fmt.Errorf("field %q is %s, which is no %s%s", f.Name,
+		record.Short(text), f.Type, hint)
 }
 
 // appendValueJSON appends a typed value as JSON that valueOfJSON reads back.

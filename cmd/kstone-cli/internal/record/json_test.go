@@ -159,3 +159,16 @@ func BenchmarkParseObject(b *testing.B) {
 		}
 	}
 }
+
+// Text for messages ends with a whole character.
+func TestShort(t *testing.T) {
+	long := strings.Repeat("é", 40)
+	for in, want := range map[string]string{
+		"Pisa": "Pisa", "\xff": "\ufffd", long: strings.Repeat("é", 30) + "…",
+		"x" + long: "x" + strings.Repeat("é", 29) + "…",
+	} {
+		if got := record.Short([]byte(in)); got != want {
+			t.Errorf("%q: %q", in, got)
+		}
+	}
+}

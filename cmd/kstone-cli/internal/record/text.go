@@ -140,3 +140,16 @@ func IsBytes(text []byte) bool {
 
 // Text returns b with everything that is not valid UTF-8 replaced, for messages.
 func Text(b []byte) []byte { return bytes.ToValidUTF8(b, []byte("\ufffd")) }
+
+// Short returns text for messages as Text does, and no more than the beginning of a long one.
+func Short(b []byte) string {
+	const most = 60
+	if len(b) <= most {
+		return string(Text(b))
+	}
+	n := most
+	for n > most-utf8.UTFMax && !utf8.RuneStart(b[n]) {
+		n--
+	}
+	return string(Text(b[:n])) + "…"
+}
