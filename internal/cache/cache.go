@@ -3,6 +3,8 @@ package cache
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/kstonedb/kstone/internal/garbage"
 )
 
 // maxSpared bounds how many referenced entries one eviction passes over before it
@@ -29,6 +31,7 @@ type Cache struct {
 	ring   []evictee // Guarded by mu. nil where an entry was removed.
 	free   []int     // Guarded by mu. Indexes of the nil places.
 	hand   int       // Guarded by mu.
+	gone   int64     // Guarded by mu. Removed, and not yet reported as garbage.
 
 	asked                       uint64 // Guarded by mu. Questions to Admits when full.
 	inserts, rejects, evictions uint64 // Guarded by mu.
@@ -39,6 +42,9 @@ type Cache struct {
 // in; what is read once costs one short lock, and three times of four no memory and no
 // eviction.
 const admitEvery = 4
+
+// reportAt is how many bytes are removed until they are reported as garbage.
+const reportAt = 1 << 20
 
 // evictee is an Item of any type.
 type evictee interface {
@@ -158,6 +164,10 @@ func (c *Cache) removeLocked(n *node) {
 	c.free = append(c.free, n.place)
 	n.place = -1
 	c.used -= n.bytes
+	if c.gone += n.bytes; c.gone >= reportAt {
+		garbage.Add(c.gone)
+		c.gone = 0
+	}
 	c.count--
 	n.group.removeLocked(n)
 	n.self.unlink()

@@ -87,6 +87,29 @@ func TestOwedBytes(t *testing.T) {
 	}
 }
 
+// TestEvictedIsGarbage: evicted bytes make the runtime collect. The values claim what they do not
+// have, so that it does not do so by itself.
+func TestEvictedIsGarbage(t *testing.T) {
+	forced := func() uint32 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.NumForcedGC
+	}
+	before := forced()
+	g := cache.New(16 << 20).NewGroup(0)
+	slots := make([]cache.Slot[block], 1000)
+	for i := range slots {
+		cache.Insert(g, &slots[i], newBlock(1), 1<<20, 1)
+	}
+	for range 100_000 {
+		if forced() > before {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Error("no collection is asked for")
+}
+
 // TestReplace: a value takes the place of another, whose bytes are given back.
 func TestReplace(t *testing.T) {
 	c := cache.New(10_000)

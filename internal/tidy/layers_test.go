@@ -17,6 +17,7 @@ var rows = map[string]int{
 	"internal/corrupt":    0,
 	"internal/elle":       0,
 	"internal/figure":     0,
+	"internal/garbage":    0,
 	"internal/histogram":  0,
 	"internal/schemes":    0,
 	"internal/invariants": 0,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/garbage"
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/stripe"
@@ -303,6 +304,7 @@ func (u *Upkeep) flushed(outs []*stripe.Output, ids []uint8, d time.Duration) *F
 		bytes += o.BytesWritten
 		freed += o.TableBytes()
 	}
+	garbage.Add(freed)
 	u.throttle.lookAtLog()
 	u.counters.flushes.Add(1)
 	u.counters.flushBytes.Add(uint64(bytes))

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -141,4 +143,34 @@ func TestFailuresForGood(t *testing.T) {
 			t.Errorf("%v: the disk is full: %v", c.err, !full)
 		}
 	}
+}
+
+// What a flush has freed is collected before the heap has doubled.
+//
+// Promise (manners): The memory of flushed writes and evicted blocks is collected when it is an
+// eighth of what lives. Also `TestCollectsAtTheLimit` in `internal/garbage`, `TestEvictedIsGarbage`
+// in `internal/cache`.
+func TestFlushedIsGarbage(t *testing.T) {
+	forced := func() uint32 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.NumForcedGC
+	}
+	w := newWorld(t, vfs.NewMem())
+	defer w.close()
+	for id := range 16 {
+		for i := range 256 {
+			w.put(id, fmt.Sprintf("%04d", i), strings.Repeat("v", 4<<10))
+		}
+	}
+	runtime.GC()
+	before := forced()
+	w.ok(w.Flush(ctx)) // 16 MiB
+	for range 100_000 {
+		if forced() > before {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Error("no collection is asked for")
 }
