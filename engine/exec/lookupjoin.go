@@ -23,7 +23,7 @@ type lookupJoin struct {
 	joiner
 	node   *plan.JoinNode
 	right  *access
-	prober *prober
+	prober prober
 	exprs  *keyMaker
 
 	hash  *hashJoin // over Whole; nil until it is needed
@@ -31,10 +31,8 @@ type lookupJoin struct {
 
 	first  int // the size of the first batch
 	size   int
-	rows   [][]expr.Value // the left rows of the batch
-	probes []int          // of each left row, -1 for one without partners
-	table  *keyTable      // the different probes of the batch
-	places []place
+	rows   [][]expr.Value   // the left rows of the batch
+	probes []int            // of each left row, -1 for one without partners
 	found  [][][]expr.Value // the partners of each probe
 	kept   keeper
 }
@@ -49,7 +47,7 @@ func (r *runner) lookupJoin(n *plan.JoinNode, j joiner) (operator, error) {
 		return nil, err
 	}
 	exprs, err := r.keyMaker(node.Probe.Exprs)
-	return &lookupJoin{joiner: j, node: n, right: right, prober: newProber(node), exprs: exprs,
+	return &lookupJoin{joiner: j, node: n, right: right, prober: prober{node: node}, exprs: exprs,
 		first: r.firstBatch(minProbes, maxProbes)}, err
 }
 
@@ -153,8 +151,8 @@ func (l *lookupJoin) run(yield func([]expr.Value) bool) error {
 
 // reset empties the batch.
 func (l *lookupJoin) reset() {
-	l.rows, l.probes, l.places = l.rows[:0], l.probes[:0], l.places[:0]
-	l.table = nil
+	l.rows, l.probes = l.rows[:0], l.probes[:0]
+	l.prober.reset()
 	clear(l.found)
 	l.found = l.found[:0]
 	l.kept.release()
@@ -162,28 +160,16 @@ func (l *lookupJoin) reset() {
 
 // add puts a left row into the batch.
 func (l *lookupJoin) add(row []expr.Value) error {
-	if l.table == nil {
-		l.table = newKeyTable(len(l.exprs.terms))
-	}
 	l.rows = append(l.rows, clone(row))
 	values, err := l.exprs.values(row, l.params)
 	if err != nil {
 		return err
 	}
-	key, err := l.prober.convert(values)
-	if err != nil {
-		return err
-	}
-	probe, added := -1, false
-	if key != nil {
-		probe, added = l.table.add(key)
-	}
-	l.probes = append(l.probes, probe)
-	if added {
+	probe := l.prober.add(values)
+	if l.probes = append(l.probes, probe); probe == len(l.found) {
 		l.found = append(l.found, nil)
-		l.places, err = l.prober.appendPlaces(l.places, probe)
 	}
-	return first(err, l.kept.take(rowBytes(row)))
+	return l.kept.take(rowBytes(row))
 }
 
 // flush reads the partners of the batch and yields the pairs in the order of the left
@@ -243,13 +229,13 @@ func (l *lookupJoin) probeAll(yield func([]expr.Value) bool) (more bool, err err
 
 // read finds the partners of all probes of the batch.
 func (l *lookupJoin) read() error {
-	if len(l.places) == 0 {
+	if len(l.prober.places) == 0 {
 		return nil
 	}
 	l.right.counts.Loops++
-	slices.SortFunc(l.places, comparePlaces)
+	slices.SortFunc(l.prober.places, comparePlaces)
 	if l.right.node.Index == nil {
-		return l.right.readPlaces(l.places, l.prober.point, func(probe int, it store.Item) error {
+		return l.right.readPlaces(l.prober.places, func(probe int, it store.Item) error {
 			row, err := l.right.decoder.decodeRow(it.Key, it.Value)
 			return l.keep(probe, row, err)
 		})
@@ -264,7 +250,7 @@ func (l *lookupJoin) readIndex() error {
 	if a.fetch != nil {
 		a.fetch.reset()
 	}
-	err := a.readPlaces(l.places, l.prober.point, func(probe int, it store.Item) error {
+	err := a.readPlaces(l.prober.places, func(probe int, it store.Item) error {
 		d := &a.decoder
 		if !a.node.Covering {
 			d = a.entry

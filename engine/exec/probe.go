@@ -2,7 +2,6 @@ package exec
 
 import (
 	"bytes"
-	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
@@ -11,91 +10,58 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// prober turns values into the places where rows with these values are: the beginning of
-// a sort key in one partition, or, of a local index, in all of them.
-type prober struct {
-	node    *plan.Access
-	columns []schema.KeyColumn
-	bound   []expr.Value
-	point   bool // a place is a whole key
-}
-
-// place is where the rows of a probe are. Places are sorted by partition and sort key.
+// place is where the rows of a probe are: the beginning of a sort key in one partition or, with
+// Probe.Unique, one key. Places are sorted by partition and sort key.
 type place struct {
-	pk, sk []byte // sk: nil for a row without sort key, else a beginning
+	pk, sk []byte // sk: nil for a row without sort key
 	probe  int
 }
 
-func newProber(n *plan.Access) *prober {
-	p := &prober{node: n, bound: make([]expr.Value, len(n.Probe.Exprs))}
-	if n.Index != nil {
-		for _, c := range n.Index.Columns {
-			p.columns = append(p.columns, c.KeyColumn)
-		}
-	} else {
-		p.columns = slices.Concat(n.Table.PK, n.Table.SK)
-	}
-	p.point = n.Probe.Unique && len(p.columns) == len(p.bound)
-	return p
+// prober numbers the different places of a batch of probes. Why by places and not by values:
+// what is equal under a collation is one probe.
+type prober struct {
+	node   *plan.Access
+	probes map[string]int
+	pk, sk []byte // of the last probe
+	places []place
 }
 
-// convert makes values of the columns out of those of a probe: equal ones, so that what
-// is equal under a collation is one probe. It returns nil if no row can be equal to them.
-// The result is valid until the next call.
-func (p *prober) convert(values []expr.Value) ([]expr.Value, error) {
-	for i, v := range values {
-		column := &p.node.Table.Columns[p.columns[i].Ordinal]
-		bound, cmp, err := column.Bound(v)
-		if err != nil || cmp != 0 || bound.IsNull() {
-			return nil, err
-		}
-		p.bound[i] = bound
+// add returns the number of the probe of values, -1 if no row can be equal to them.
+func (p *prober) add(values []expr.Value) int {
+	var found bool
+	if p.pk, p.sk, found = p.node.AppendProbe(p.pk[:0], p.sk[:0], values); !found {
+		return -1
 	}
-	return p.bound, nil
+	n := len(p.pk)
+	p.pk = append(p.pk, p.sk...)
+	if probe, known := p.probes[string(p.pk)]; known {
+		return probe
+	}
+	if p.probes == nil {
+		p.probes = map[string]int{}
+	}
+	probe := len(p.probes)
+	p.probes[string(p.pk)] = probe
+	key := bytes.Clone(p.pk)
+	at := place{pk: key[:n:n], probe: probe}
+	if len(key) > n {
+		at.sk = key[n:]
+	}
+	if x := p.node.Index; x == nil || x.Placement != schema.Local {
+		p.places = append(p.places, at)
+		return probe
+	}
+	for b := range p.node.Index.Buckets() {
+		at.pk = p.node.Index.BucketPK(nil, b)
+		p.places = append(p.places, at)
+	}
+	return probe
 }
 
-// appendPlaces adds the places of the values that were converted last.
-func (p *prober) appendPlaces(list []place, probe int) ([]place, error) {
-	x := p.node.Spread()
-	if x == nil {
-		return p.rowPlace(list, probe)
-	}
-	sk, err := p.encode(nil, 0, len(p.bound))
-	if err != nil {
-		return list, err
-	}
-	if x.Placement == schema.Local {
-		for b := range x.Buckets() {
-			list = append(list, place{x.BucketPK(nil, b), sk, probe})
-		}
-		return list, nil
-	}
-	b, err := x.Bucket(p.bound)
-	return append(list, place{x.BucketPK(nil, b), sk, probe}), err
-}
-
-// encode appends the encodings of some of the values.
-func (p *prober) encode(dst []byte, from, to int) ([]byte, error) {
-	var err error
-	for i := from; i < to && err == nil; i++ {
-		column := &p.node.Table.Columns[p.columns[i].Ordinal]
-		dst, err = column.AppendField(dst, p.columns[i], p.bound[i])
-	}
-	return dst, err
-}
-
-// rowPlace adds the place of rows whose partition key is known.
-func (p *prober) rowPlace(list []place, probe int) ([]place, error) {
-	n := len(p.node.Table.PK)
-	pk, err := p.encode(p.node.Table.AppendRowPrefix(nil), 0, n)
-	if err != nil {
-		return list, err
-	}
-	at := place{pk: pk, probe: probe}
-	if len(p.node.Table.SK) > 0 {
-		at.sk, err = p.encode([]byte{}, n, len(p.bound))
-	}
-	return append(list, at), err
+// reset forgets all probes.
+func (p *prober) reset() {
+	clear(p.probes)
+	p.places = p.places[:0]
 }
 
 func comparePlaces(a, b place) int {
@@ -107,8 +73,7 @@ func comparePlaces(a, b place) int {
 
 // readPlaces calls found for all items at the places, which are sorted and different,
 // with the probe they belong to. An item is valid during the call.
-func (a *access) readPlaces(places []place, point bool,
-	found func(probe int, it store.Item) error) (err error) {
+func (a *access) readPlaces(places []place, found func(probe int, it store.Item) error) error {
 	if err := a.meter.check(len(places)); err != nil {
 		return err
 	}
@@ -121,7 +86,7 @@ func (a *access) readPlaces(places []place, point bool,
 		}
 		return nil
 	}
-	if point {
+	if a.node.Probe.Unique {
 		actual.Fetch(len(places))
 		keys := make([]store.Key, len(places))
 		for i := range places {

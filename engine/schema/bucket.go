@@ -75,39 +75,15 @@ func (x *Index) BucketPK(dst []byte, bucket int) []byte {
 	return append(dst, 0, last)
 }
 
-// Bucket returns the bucket of the entries whose first ShardColumns columns have the given
-// values; further values are ignored. It is 0 of a global index that is not sharded. It
-// fails for a local one, whose buckets follow from the row's key, and as Column.Convert.
-func (x *Index) Bucket(values []expr.Value) (int, error) {
-	if !x.Sharded() {
-		return x.onlyBucket()
-	}
-	if len(values) < x.ShardColumns {
-		return 0, fmt.Errorf("schema: index %q: %d values for a bucket of %d columns", x.Name,
-			len(values), x.ShardColumns)
-	}
-	var sk []byte
-	for i := range x.built.fields[:x.ShardColumns] {
-		var err error
-		if sk, err = x.built.fields[i].append(sk, values[i]); err != nil {
-			return 0, err
-		}
-	}
-	return x.BucketOf(sk)
-}
-
-func (x *Index) onlyBucket() (int, error) {
-	if x.Placement == Local {
-		return 0, fmt.Errorf("schema: the buckets of the local index %q follow from rows", x.Name)
-	}
-	return 0, nil
-}
-
 // BucketOf returns the bucket of the entries whose SK begins with the encodings of the
-// first ShardColumns columns. It fails as Bucket does, and for damaged bytes.
+// first ShardColumns columns. It is 0 of a global index that is not sharded. It fails for damaged
+// bytes, and for a local index, whose buckets follow from the row's key.
 func (x *Index) BucketOf(sk []byte) (int, error) {
-	if !x.Sharded() {
-		return x.onlyBucket()
+	switch {
+	case x.Placement == Local:
+		return 0, fmt.Errorf("schema: the buckets of the local index %q follow from rows", x.Name)
+	case !x.Sharded():
+		return 0, nil
 	}
 	var buf [64]byte
 	hashed := buf[:0]

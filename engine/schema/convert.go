@@ -50,20 +50,16 @@ func (c *Column) convertList(v expr.Value) (expr.Value, error) {
 func (c *Column) convert(v expr.Value) (expr.Value, error) {
 	switch kind := c.elementKind(); kind {
 	case expr.KindInt:
-		low, high := c.intLimits()
+		low, high := intLimits(c.Type)
 		if i, ok := v.AsInt(); ok && i >= low && i <= high {
 			return expr.Int(i), nil
 		}
 	case expr.KindUint:
-		if u, ok := v.AsUint(); ok && u <= c.maxUint() {
+		if u, ok := v.AsUint(); ok && u <= maxUint(c.Type) {
 			return expr.Uint(u), nil
 		}
 	case expr.KindFloat:
-		f, ok := v.AsFloat()
-		if ok && c.Type == keycodec.TypeFloat32 {
-			f = float64(float32(f))
-		}
-		if ok && (!math.IsInf(f, 0) || v == expr.Float(f)) {
+		if f, ok := floatIn(c.Type, v); ok {
 			return expr.Float(f), nil
 		}
 	case expr.KindDecimal:
@@ -86,13 +82,22 @@ func (c *Column) convert(v expr.Value) (expr.Value, error) {
 	return expr.Value{}, c.wrongType(v)
 }
 
-func (c *Column) intLimits() (low, high int64) {
-	width := typeWidth(c.Type, c.Unit)
+func intLimits(t keycodec.Type) (low, high int64) {
+	width := typeWidth(t, keycodec.UnitNone)
 	return math.MinInt64 >> (64 - 8*width), math.MaxInt64 >> (64 - 8*width)
 }
 
-func (c *Column) maxUint() uint64 {
-	return math.MaxUint64 >> (64 - 8*typeWidth(c.Type, c.Unit))
+func maxUint(t keycodec.Type) uint64 {
+	return math.MaxUint64 >> (64 - 8*typeWidth(t, keycodec.UnitNone))
+}
+
+// floatIn returns the nearest float of a type to a number; ok is false if it has none.
+func floatIn(t keycodec.Type, v expr.Value) (f float64, ok bool) {
+	f, ok = v.AsFloat()
+	if t == keycodec.TypeFloat32 {
+		f = float64(float32(f))
+	}
+	return f, ok && (!math.IsInf(f, 0) || v == expr.Float(f))
 }
 
 func (c *Column) convertDecimal(v expr.Value) (expr.Value, bool) {
@@ -133,8 +138,7 @@ func (c *Column) convertTime(v expr.Value) (expr.Value, error) {
 		return v, nil
 	}
 	ticks, ok := ticksOf(v, c.Unit)
-	if !ok || c.Unit == keycodec.Second && ticks > maxSecond ||
-		c.Unit == keycodec.Day && (ticks < minDay || ticks > maxDay) {
+	if !ok {
 		return expr.Value{}, c.outOfRange(v)
 	}
 	return timeOf(ticks, c.Unit), nil
@@ -161,9 +165,10 @@ const (
 	daySecond = 24 * 60 * 60
 )
 
-// ticksOf counts a time in a unit that is not FullRange, rounded down.
+// ticksOf counts a time in a unit that is not FullRange, rounded down; ok is false if it is no
+// time that columns of the unit hold.
 func ticksOf(v expr.Value, unit keycodec.Unit) (ticks int64, ok bool) {
-	seconds, nanos, _ := v.AsUnixTime()
+	seconds, nanos, ok := v.AsUnixTime()
 	// Constants, since division by a constant compiles to a multiplication.
 	var fraction, per int64
 	switch unit {
@@ -177,20 +182,20 @@ func ticksOf(v expr.Value, unit keycodec.Unit) (ticks int64, ok bool) {
 		if ticks = seconds / daySecond; seconds%daySecond < 0 {
 			ticks--
 		}
-		return ticks, true
+		return ticks, ok && ticks >= minDay && ticks <= maxDay
 	default:
-		return seconds, true
+		return seconds, ok && seconds <= maxSecond
 	}
 	const far = 1 << 33 // 1e9 times this does not overflow
 	if seconds > -far && seconds < far {
-		return seconds*per + fraction, true
+		return seconds*per + fraction, ok
 	}
 	if seconds < 0 && fraction > 0 { // the product alone may overflow
 		seconds, fraction = seconds+1, fraction-per
 	}
 	product := seconds * per
 	ticks = product + fraction
-	return ticks, product/per == seconds && (ticks >= product) == (fraction >= 0)
+	return ticks, ok && product/per == seconds && (ticks >= product) == (fraction >= 0)
 }
 
 func timeOf(ticks int64, unit keycodec.Unit) expr.Value {
@@ -211,174 +216,4 @@ func timeOf(ticks int64, unit keycodec.Unit) expr.Value {
 		seconds, fraction = seconds-1, fraction+per
 	}
 	return expr.UnixTime(seconds, uint32(fraction*nanos))
-}
-
-// Bound is for comparing the column, or an element of it if it is a list, with any value.
-// It returns a value of the column, and how that compares with v: 0 if they are equal; -1
-// if it is the largest value of the column below v; +1 if all values of the column are
-// above v and it is the smallest. So with -1
-//
-//	x > v and x >= v  are  x > bound      x < v and x <= v  are  x <= bound
-//
-// with +1 they are x >= bound and x < bound, and in both cases x = v is never true. Bound
-// is NULL, with -1 or +1, if all values are below v, or above it, and there is no largest
-// or smallest; and NULL with 0 if v is NULL. A collated text is returned in its folded
-// form. It fails, with ErrType, for values that cannot be compared with the column.
-func (c *Column) Bound(v expr.Value) (bound expr.Value, cmp int, err error) {
-	if v.IsNull() {
-		return v, 0, nil
-	}
-	kind := c.elementKind()
-	if kind.Numeric() != v.Kind().Numeric() {
-		return expr.Value{}, 0, c.wrongType(v)
-	}
-	switch kind {
-	case expr.KindInt, expr.KindUint:
-		bound, cmp = c.boundInteger(v)
-		return bound, cmp, nil
-	case expr.KindFloat:
-		bound, cmp = c.boundFloat(v)
-		return bound, cmp, nil
-	case expr.KindDecimal:
-		bound, cmp = c.boundDecimal(v)
-		return bound, cmp, nil
-	case expr.KindTime:
-		return c.boundTime(v)
-	}
-	if bound, err = c.convert(v); err != nil {
-		return expr.Value{}, 0, err
-	}
-	if s, ok := bound.AsString(); ok && c.Collation != keycodec.CollateBytes {
-		bound = expr.String(c.Collation.Fold(s))
-	}
-	return bound, 0, nil
-}
-
-// boundInteger brackets v between two integers.
-func (c *Column) boundInteger(v expr.Value) (expr.Value, int) {
-	low, high := expr.Uint(0), expr.Uint(c.maxUint())
-	if c.elementKind() == expr.KindInt {
-		least, most := c.intLimits()
-		low, high = expr.Int(least), expr.Int(most)
-	}
-	if d, _ := expr.Compare(low, v); d >= 0 {
-		return low, d
-	}
-	if d, _ := expr.Compare(high, v); d <= 0 {
-		return high, d
-	}
-	if c.elementKind() == expr.KindInt {
-		if i, ok := v.AsInt(); ok {
-			return expr.Int(i), 0
-		}
-	} else if u, ok := v.AsUint(); ok {
-		return expr.Uint(u), 0
-	}
-	if f, ok := v.AsFloat(); ok && v.Kind() == expr.KindFloat {
-		v, low = expr.Float(math.Floor(f)), v
-		bound, _ := c.convert(v)
-		d, _ := expr.Compare(bound, low)
-		return bound, d
-	}
-	if c.elementKind() == expr.KindInt {
-		return floorOf(v, func(i uint64) expr.Value { return expr.Int(int64(i ^ 1<<63)) })
-	}
-	return floorOf(v, expr.Uint)
-}
-
-// floorOf returns the largest of 2^64 ascending values up to v, and how it compares with v.
-// Requires: the first of them is less than v and the last one greater.
-func floorOf(v expr.Value, at func(i uint64) expr.Value) (floor expr.Value, cmp int) {
-	low, high := uint64(0), uint64(math.MaxUint64)
-	for high-low > 1 {
-		middle := low + (high-low)/2
-		if d, _ := expr.Compare(at(middle), v); d <= 0 {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	floor = at(low)
-	cmp, _ = expr.Compare(floor, v)
-	return floor, cmp
-}
-
-func (c *Column) boundFloat(v expr.Value) (expr.Value, int) {
-	f, _ := v.AsFloat()
-	if c.Type == keycodec.TypeFloat32 {
-		f = float64(float32(f))
-	}
-	bound := expr.Float(f)
-	d, _ := expr.Compare(bound, v)
-	if d > 0 { // rounded up
-		if c.Type == keycodec.TypeFloat32 {
-			f = float64(math.Nextafter32(float32(f), float32(math.Inf(-1))))
-		} else {
-			f = math.Nextafter(f, math.Inf(-1))
-		}
-		return expr.Float(f), -1
-	}
-	return bound, d
-}
-
-func (c *Column) boundDecimal(v expr.Value) (expr.Value, int) {
-	if f, ok := v.AsFloat(); ok && v.Kind() == expr.KindFloat && (f != f || math.IsInf(f, 0)) {
-		if f > 0 {
-			return expr.Value{}, -1
-		}
-		return expr.Value{}, 1
-	}
-	if v.Kind() == expr.KindFloat {
-		v = v.Canonical()
-	}
-	if c.Type != keycodec.TypeFixed {
-		bound, _ := c.convertDecimal(v)
-		return bound, 0
-	}
-	low, high := expr.Scaled(math.MinInt64, c.Scale), expr.Scaled(math.MaxInt64, c.Scale)
-	if d, _ := expr.Compare(low, v); d >= 0 {
-		return low, d
-	}
-	if d, _ := expr.Compare(high, v); d <= 0 {
-		return high, d
-	}
-	return floorOf(v, func(i uint64) expr.Value { return expr.Scaled(int64(i^1<<63), c.Scale) })
-}
-
-func (c *Column) boundTime(v expr.Value) (expr.Value, int, error) {
-	if v.Kind() == expr.KindString {
-		parsed, err := c.parse(v)
-		if err != nil {
-			return expr.Value{}, 0, err
-		}
-		v = parsed
-	}
-	if v.Kind() != expr.KindTime {
-		return expr.Value{}, 0, c.wrongType(v)
-	}
-	low, high := c.timeLimits()
-	bound := high
-	if d, _ := expr.Compare(v, low); d <= 0 {
-		bound = low
-	} else if d, _ := expr.Compare(v, high); d < 0 {
-		var err error
-		if bound, err = c.convertTime(v); err != nil {
-			return expr.Value{}, 0, err
-		}
-	}
-	d, _ := expr.Compare(bound, v)
-	return bound, d, nil
-}
-
-// timeLimits returns the first and the last time that the column can hold.
-func (c *Column) timeLimits() (low, high expr.Value) {
-	switch c.Unit {
-	case keycodec.FullRange:
-		return expr.UnixTime(math.MinInt64, 0), expr.UnixTime(maxSecond, 999_999_999)
-	case keycodec.Second:
-		return expr.UnixTime(math.MinInt64, 0), expr.UnixTime(maxSecond, 0)
-	case keycodec.Day:
-		return timeOf(minDay, c.Unit), timeOf(maxDay, c.Unit)
-	}
-	return timeOf(math.MinInt64, c.Unit), timeOf(math.MaxInt64, c.Unit)
 }

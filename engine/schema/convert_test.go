@@ -3,12 +3,10 @@ package schema_test
 import (
 	"errors"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
-	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -72,91 +70,6 @@ func TestConvert(t *testing.T) {
 		if !errors.Is(err, c.err) || got != c.want {
 			t.Errorf("%s: Convert(%s) = %s, %v; want %s, %v", &c.column, c.in, got, err, c.want,
 				c.err)
-		}
-	}
-}
-
-func TestBoundExamples(t *testing.T) {
-	int8s := schema.Column{Name: "c", Type: keycodec.TypeInt8}
-	folded := schema.Column{Name: "c", Type: keycodec.TypeString, Collation: keycodec.CollateASCII}
-	decimals := schema.Column{Name: "c", Type: keycodec.TypeDecimal}
-	for _, c := range []struct {
-		column *schema.Column
-		in     expr.Value
-		want   expr.Value
-		cmp    int
-	}{
-		{&int8s, number(t, "2.5"), expr.Int(2), -1},
-		{&int8s, number(t, "-2.5"), expr.Int(-3), -1},
-		{&int8s, number(t, "1e-3000"), expr.Int(0), -1},
-		{&int8s, expr.Int(300), expr.Int(127), -1},
-		{&int8s, expr.Int(-300), expr.Int(-128), 1},
-		{&int8s, expr.Float(5), expr.Int(5), 0},
-		{&int8s, expr.Float(math.NaN()), expr.Int(-128), 1},
-		{&int8s, expr.Null(), expr.Null(), 0},
-		{&folded, expr.String("ABC"), expr.String("abc"), 0},
-		{&decimals, expr.Float(math.Inf(1)), expr.Null(), -1},
-		{&decimals, expr.Float(math.NaN()), expr.Null(), 1},
-		{&decimals, expr.Float(0.5), number(t, "0.5"), 0},
-	} {
-		got, cmp, err := c.column.Bound(c.in)
-		if err != nil || got != c.want || cmp != c.cmp {
-			t.Errorf("%s: Bound(%s) = %s, %d, %v; want %s, %d", c.column, c.in, got, cmp, err,
-				c.want, c.cmp)
-		}
-	}
-	for _, bad := range []expr.Value{expr.String("1"), expr.Bool(true)} {
-		if _, _, err := int8s.Bound(bad); !errors.Is(err, schema.ErrType) {
-			t.Errorf("Bound(%s): %v", bad, err)
-		}
-	}
-}
-
-// TestBoundKeepsConditions: for every value of a column, a condition with the asked value
-// is true if and only if the documented condition with the bound is.
-func TestBoundKeepsConditions(t *testing.T) {
-	seed := testutil.Seed(t)
-	rng := rand.New(rand.NewPCG(seed, 0))
-	for round := range rounds(30_000) {
-		c := randomColumn(rng, "c")
-		c.List, c.Nullable = false, false
-		if c.Collation != keycodec.CollateBytes {
-			continue
-		}
-		other := c
-		switch c.Type {
-		case keycodec.TypeTime:
-			other.Unit = keycodec.FullRange
-		case keycodec.TypeString, keycodec.TypeBytes, keycodec.TypeBool, keycodec.TypeUUID,
-			keycodec.TypeIP, keycodec.TypeIPPrefix:
-		default:
-			numbers := []keycodec.Type{keycodec.TypeInt64, keycodec.TypeUint64,
-				keycodec.TypeFloat64, keycodec.TypeDecimal, keycodec.TypeFixed}
-			other.Type, other.Scale = numbers[rng.IntN(len(numbers))], 3
-			if other.Type != keycodec.TypeFixed {
-				other.Scale = 0
-			}
-		}
-		x, v := randomElement(rng, &c), randomElement(rng, &other)
-		if v.Kind().Numeric() && rng.IntN(2) == 0 { // near to x
-			v, _ = expr.Calculate(expr.Add, x, number(t, []string{"0.5", "-0.5",
-				"1e-9"}[rng.IntN(3)]))
-		}
-		bound, cmp, err := c.Bound(v)
-		if err != nil {
-			t.Fatalf("seed %d round %d: %s: Bound(%s): %v", seed, round, &c, v, err)
-		}
-		want, _ := expr.Compare(x, v)
-		switch got, ok := expr.Compare(x, bound); {
-		case !ok: // all values of the column are below v, or above
-			if cmp != want {
-				t.Fatalf("seed %d round %d: %s against %s is %d", seed, round, x, v, want)
-			}
-		case cmp == 0 && got != want, cmp < 0 && (got > 0) != (want > 0),
-			cmp > 0 && (got >= 0) != (want > 0), cmp != 0 && want == 0:
-			t.Fatalf("seed %d round %d: %s: %s against %s is %d, bound %s, %d", seed, round, &c,
-				x, v,
-				want, bound, cmp)
 		}
 	}
 }

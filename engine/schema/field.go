@@ -77,113 +77,102 @@ func (c *Column) DecodeField(b []byte, k KeyColumn) (v expr.Value, rest []byte, 
 }
 
 func (f *keyField) append(dst []byte, v expr.Value) ([]byte, error) {
-	start := len(dst)
-	out := dst
-	switch {
-	case v.IsNull() && !f.Nullable:
+	if f.plain && !v.IsNull() { // there is nothing around the payload
+		if out, ok := appendPayload(dst, &f.Field, v); ok {
+			return out, nil
+		}
+	}
+	if out, ok := AppendKeyField(dst, &f.Field, v); ok {
+		return out, nil
+	}
+	if v.IsNull() {
 		return dst, f.column.noNull()
-	case v.IsNull():
-		out = keycodec.AppendNull(out, f.NullsLast != f.Desc)
-	default:
-		if f.Nullable {
-			out = keycodec.AppendNotNull(out)
-		}
-		var err error
-		if out, err = f.appendValue(out, v); err != nil {
-			return dst, err
-		}
-	}
-	if f.Desc {
-		keycodec.InvertFrom(out, start)
-	}
-	return out, nil
-}
-
-func (f *keyField) appendValue(dst []byte, v expr.Value) ([]byte, error) {
-	switch f.Type {
-	case keycodec.TypeString:
-		s, ok := v.AsString()
-		if !ok {
-			return dst, f.column.wrongType(v)
-		}
-		if f.Collation != keycodec.CollateBytes {
-			s = f.Collation.Fold(s)
-		}
-		return keycodec.AppendString(dst, s), nil
-	case keycodec.TypeInt64:
-		if i, ok := v.AsInt(); ok {
-			return keycodec.AppendInt64(dst, i), nil
-		}
-	case keycodec.TypeUint64:
-		if u, ok := v.AsUint(); ok {
-			return keycodec.AppendUint64(dst, u), nil
-		}
-	case keycodec.TypeUUID:
-		if u, ok := v.AsUUID(); ok {
-			return keycodec.AppendUUID(dst, u), nil
-		}
-	case keycodec.TypeTime:
-		if f.Unit > keycodec.Second && f.Unit < keycodec.FullRange && v.Kind() == expr.KindTime {
-			if ticks, ok := ticksOf(v, f.Unit); ok {
-				return keycodec.AppendInt64(dst, ticks), nil
-			}
-		}
 	}
 	v, err := f.column.convert(v)
 	if err != nil {
 		return dst, err
 	}
-	return f.appendConverted(dst, v)
+	out, _ := AppendKeyField(dst, &f.Field, v)
+	return out, nil
 }
 
-// appendConverted appends a value that convert has returned.
-func (f *keyField) appendConverted(dst []byte, v expr.Value) ([]byte, error) {
-	switch f.column.elementKind() {
-	case expr.KindInt:
-		i, _ := v.AsInt()
-		return appendBig(dst, uint64(i)+1<<(8*f.width-1), f.width), nil
-	case expr.KindUint:
-		u, _ := v.AsUint()
-		return appendBig(dst, u, f.width), nil
-	case expr.KindBytes:
-		s, _ := v.AsBytes()
-		return keycodec.AppendString(dst, s), nil
-	case expr.KindBool:
-		b, _ := v.AsBool()
-		return keycodec.AppendBool(dst, b), nil
-	case expr.KindFloat:
-		x, _ := v.AsFloat()
-		if f.Type == keycodec.TypeFloat32 {
-			return keycodec.AppendFloat32(dst, float32(x)), nil
-		}
-		return keycodec.AppendFloat64(dst, x), nil
-	case expr.KindTime:
-		if f.Unit == keycodec.FullRange {
-			seconds, nanos, _ := v.AsUnixTime()
-			dst = keycodec.AppendInt64(dst, seconds)
-			return binary.BigEndian.AppendUint32(dst, nanos), nil
-		}
-		ticks, _ := ticksOf(v, f.Unit)
-		return keycodec.AppendInt64(dst, ticks), nil
-	case expr.KindUUID:
-		u, _ := v.AsUUID()
-		return keycodec.AppendUUID(dst, u), nil
-	case expr.KindDecimal:
-		if f.Type == keycodec.TypeFixed {
-			coefficient, _ := v.AsScaled(f.Scale)
-			return keycodec.AppendInt64(dst, coefficient), nil
-		}
-		dst, _ = v.AppendDecimal(dst)
-		return dst, nil
-	case expr.KindIP:
-		a, _ := v.AsIP()
-		return keycodec.AppendIP(dst, a)
-	case expr.KindIPPrefix:
-		p, _ := v.AsPrefix()
-		return keycodec.AppendIPPrefix(dst, p)
+// AppendKeyField is Column.AppendField of values that need no other conversion than to the width of
+// a number or the unit of a time. ok is false, and dst as it was, for others.
+func AppendKeyField(dst []byte, f *keycodec.Field, v expr.Value) (out []byte, ok bool) {
+	start := len(dst)
+	switch {
+	case v.IsNull():
+		out, ok = keycodec.AppendNull(dst, f.NullsLast != f.Desc), f.Nullable
+	case f.Nullable:
+		out, ok = appendPayload(keycodec.AppendNotNull(dst), f, v)
+	default:
+		out, ok = appendPayload(dst, f, v)
 	}
-	s, _ := v.AsString()
-	return keycodec.AppendString(dst, s), nil
+	if !ok {
+		return dst, false
+	}
+	if f.Desc {
+		keycodec.InvertFrom(out, start)
+	}
+	return out, true
+}
+
+// appendPayload appends the ascending encoding of a value that is not NULL, if the field has it.
+func appendPayload(dst []byte, f *keycodec.Field, v expr.Value) ([]byte, bool) {
+	switch f.Type {
+	case keycodec.TypeString:
+		s, ok := v.AsString()
+		if f.Collation != keycodec.CollateBytes {
+			s = f.Collation.Fold(s)
+		}
+		return keycodec.AppendString(dst, s), ok
+	case keycodec.TypeBytes:
+		s, ok := v.AsBytes()
+		return keycodec.AppendString(dst, s), ok
+	case keycodec.TypeInt64:
+		i, ok := v.AsInt()
+		return keycodec.AppendInt64(dst, i), ok
+	case keycodec.TypeInt8, keycodec.TypeInt16, keycodec.TypeInt32:
+		i, ok := v.AsInt()
+		low, high := intLimits(f.Type)
+		width := typeWidth(f.Type, f.Unit)
+		return appendBig(dst, uint64(i)+1<<(8*width-1), width), ok && i >= low && i <= high
+	case keycodec.TypeUint8, keycodec.TypeUint16, keycodec.TypeUint32, keycodec.TypeUint64:
+		u, ok := v.AsUint()
+		return appendBig(dst, u, typeWidth(f.Type, f.Unit)), ok && u <= maxUint(f.Type)
+	case keycodec.TypeFloat64:
+		x, ok := floatIn(f.Type, v)
+		return keycodec.AppendFloat64(dst, x), ok
+	case keycodec.TypeFloat32:
+		x, ok := floatIn(f.Type, v)
+		return keycodec.AppendFloat32(dst, float32(x)), ok
+	case keycodec.TypeTime:
+		if f.Unit == keycodec.FullRange {
+			seconds, nanos, ok := v.AsUnixTime()
+			dst = keycodec.AppendInt64(dst, seconds)
+			return binary.BigEndian.AppendUint32(dst, nanos), ok && seconds <= maxSecond
+		}
+		ticks, ok := ticksOf(v, f.Unit)
+		return keycodec.AppendInt64(dst, ticks), ok
+	case keycodec.TypeUUID:
+		u, ok := v.AsUUID()
+		return keycodec.AppendUUID(dst, u), ok
+	case keycodec.TypeBool:
+		b, ok := v.AsBool()
+		return keycodec.AppendBool(dst, b), ok
+	case keycodec.TypeDecimal:
+		return v.AppendDecimal(dst)
+	case keycodec.TypeFixed:
+		coefficient, ok := v.AsScaled(f.Scale)
+		return keycodec.AppendInt64(dst, coefficient), ok
+	case keycodec.TypeIP:
+		a, ok := v.AsIP()
+		dst, err := keycodec.AppendIP(dst, a)
+		return dst, ok && err == nil
+	}
+	p, ok := v.AsPrefix()
+	dst, err := keycodec.AppendIPPrefix(dst, p)
+	return dst, ok && err == nil
 }
 
 // appendBig appends the lowest bytes of u, big-endian.

@@ -245,7 +245,7 @@ func TestBucketsRefuse(t *testing.T) {
 	x := indexed(t, 1, `{"name":"x","columns":["a","s"],"shard_columns":2,"shard":"mix64:16"}`)
 	for _, values := range [][]expr.Value{{expr.Int(1)}, {expr.String("x"), expr.String("x")},
 		{expr.Int(1), expr.Null()}} {
-		if b, err := x.Bucket(values); err == nil || b != 0 {
+		if b, err := bucketOf(x, values...); err == nil || b != 0 {
 			t.Errorf("%v: bucket %d, %v", values, b, err)
 		}
 	}
@@ -262,7 +262,7 @@ func TestBucketsRefuse(t *testing.T) {
 		if typ == "int64" {
 			want = y.Shard.Int64(200)
 		}
-		if b, err := y.Bucket([]expr.Value{expr.Int(200)}); err != nil || int64(b) != int64(want) {
+		if b, err := bucketOf(y, expr.Int(200)); err != nil || int64(b) != int64(want) {
 			t.Errorf("%s: bucket %d, want %d: %v", typ, b, want, err)
 		}
 	}

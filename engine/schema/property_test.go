@@ -188,7 +188,7 @@ func checkEntry(t *testing.T, x *schema.Index, e *schema.Entry, key keycodec.Key
 		for _, k := range x.Columns {
 			values = append(values, row[k.Ordinal])
 		}
-		if again, err := x.Bucket(values); err != nil || again != bucket {
+		if again, err := bucketOf(x, values...); err != nil || again != bucket {
 			t.Fatalf("bucket %d of the values, want %d: %v", again, bucket, err)
 		}
 	}

@@ -170,7 +170,7 @@ func TestPrefixOfJointIndex(t *testing.T) {
 func TestNonUniqueAndPrimaryShard(t *testing.T) {
 	x := sharded(t, shard.Spec{Function: shard.Mix64, Count: 16}, false, 0, 1)
 	s := spansOf(x, and(eq(0, 10), compare(1, expr.Gt, 5)))
-	bucket, err := x.Bucket([]expr.Value{expr.Int(10)})
+	bucket, err := x.BucketOf(keycodec.AppendInt64(nil, 10))
 	if err != nil {
 		t.Fatal(err)
 	}

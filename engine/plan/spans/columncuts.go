@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -74,7 +75,7 @@ func (b *Builder) resetColumn(c int) {
 		return
 	}
 	start := int32(len(b.bytes))
-	b.bytes, _ = AppendField(b.bytes, f, expr.Null())
+	b.bytes, _ = schema.AppendKeyField(b.bytes, f, expr.Null())
 	null := b.bytes[start:]
 	if f.NullsLast {
 		// The cut is the encoding of NULL itself.
@@ -208,7 +209,7 @@ func (b *Builder) rangeOf(c int, op atomOp, v *expr.Value) (iv interval, ok bool
 	if b.bytes, ok = AppendUsual(b.bytes, f, v); !ok {
 		var floor expr.Value
 		if floor, p = Place(f, *v); p == Exact || p == Between {
-			if b.bytes, ok = AppendField(b.bytes, f, floor); !ok {
+			if b.bytes, ok = schema.AppendKeyField(b.bytes, f, floor); !ok {
 				return interval{}, false
 			}
 		}

@@ -233,32 +233,8 @@ func placeTime(v expr.Value, u keycodec.Unit) (expr.Value, Placement) {
 	return expr.Time(cut), Between
 }
 
-// AppendField appends the encoding of a value of the column that place has returned, or
-// of NULL. ok is false, and dst as it was, if the column has no room for it.
-func AppendField(dst []byte, f *keycodec.Field, v expr.Value) (out []byte, ok bool) {
-	start := len(dst)
-	out, ok = dst, true
-	switch {
-	case v.IsNull():
-		ok = f.Nullable
-		out = keycodec.AppendNull(out, f.NullsLast != f.Desc)
-	default:
-		if f.Nullable {
-			out = keycodec.AppendNotNull(out)
-		}
-		out, ok = appendPayload(out, f, v)
-	}
-	if !ok {
-		return dst, false
-	}
-	if f.Desc {
-		keycodec.InvertFrom(out, start)
-	}
-	return out, true
-}
-
-// AppendUsual is appendField, without place, for the values that columns are mostly compared
-// with: ok is false for all others.
+// AppendUsual is schema.AppendKeyField, without Place, for the values that columns are mostly
+// compared with: ok is false for all others.
 func AppendUsual(dst []byte, f *keycodec.Field, v *expr.Value) (out []byte, ok bool) {
 	start := len(dst)
 	if f.Nullable {
@@ -305,79 +281,6 @@ const commonSeconds = 1 << 33
 // tick is the length of each unit in nanoseconds.
 var tick = [...]uint32{keycodec.Second: 1e9, keycodec.Millisecond: 1e6,
 	keycodec.Microsecond: 1e3, keycodec.Nanosecond: 1}
-
-// appendPayload appends the ascending encoding of a value that is not NULL. Requires: the
-// value is of the kind that place returns for the column.
-func appendPayload(dst []byte, f *keycodec.Field, v expr.Value) ([]byte, bool) {
-	switch f.Type {
-	case keycodec.TypeString:
-		s, ok := v.AsString()
-		return keycodec.AppendString(dst, f.Collation.Fold(s)), ok
-	case keycodec.TypeBytes:
-		s, ok := v.AsBytes()
-		return keycodec.AppendString(dst, s), ok
-	case keycodec.TypeInt64, keycodec.TypeInt8, keycodec.TypeInt16, keycodec.TypeInt32:
-		i, ok := v.AsInt()
-		return appendInt(dst, i, WidthOf(f.Type)), ok
-	case keycodec.TypeUint64, keycodec.TypeUint8, keycodec.TypeUint16, keycodec.TypeUint32:
-		u, ok := v.AsUint()
-		return appendUint(dst, u, WidthOf(f.Type)), ok
-	case keycodec.TypeFloat64:
-		x, ok := v.AsFloat()
-		return keycodec.AppendFloat64(dst, x), ok
-	case keycodec.TypeFloat32:
-		x, ok := v.AsFloat()
-		return keycodec.AppendFloat32(dst, float32(x)), ok
-	case keycodec.TypeTime:
-		t, _ := v.AsTime()
-		dst, err := keycodec.AppendTime(dst, t, f.Unit)
-		return dst, err == nil
-	case keycodec.TypeUUID:
-		u, ok := v.AsUUID()
-		return keycodec.AppendUUID(dst, u), ok
-	case keycodec.TypeBool:
-		b, ok := v.AsBool()
-		return keycodec.AppendBool(dst, b), ok
-	case keycodec.TypeDecimal:
-		return v.AppendDecimal(dst)
-	case keycodec.TypeFixed:
-		c, ok := v.AsScaled(f.Scale)
-		return keycodec.AppendInt64(dst, c), ok
-	case keycodec.TypeIP:
-		a, _ := v.AsIP()
-		dst, err := keycodec.AppendIP(dst, a)
-		return dst, err == nil
-	case keycodec.TypeIPPrefix:
-		p, _ := v.AsPrefix()
-		dst, err := keycodec.AppendIPPrefix(dst, p)
-		return dst, err == nil
-	}
-	return dst, false
-}
-
-func appendInt(dst []byte, i int64, width int) []byte {
-	switch width {
-	case 1:
-		return keycodec.AppendInt8(dst, int8(i))
-	case 2:
-		return keycodec.AppendInt16(dst, int16(i))
-	case 4:
-		return keycodec.AppendInt32(dst, int32(i))
-	}
-	return keycodec.AppendInt64(dst, i)
-}
-
-func appendUint(dst []byte, u uint64, width int) []byte {
-	switch width {
-	case 1:
-		return keycodec.AppendUint8(dst, uint8(u))
-	case 2:
-		return keycodec.AppendUint16(dst, uint16(u))
-	case 4:
-		return keycodec.AppendUint32(dst, uint32(u))
-	}
-	return keycodec.AppendUint64(dst, u)
-}
 
 // appendOpen appends what the encodings of exactly those texts start with that begin with
 // the text v. ok is false, and dst as it was, if the column holds no such texts.

@@ -243,7 +243,7 @@ func (e *Estimator) encode(dst []byte, x *schema.Index, i int, v expr.Value) ([]
 	if p != spans.Exact && p != spans.Between {
 		return nil, false
 	}
-	return spans.AppendField(dst, &field, v)
+	return schema.AppendKeyField(dst, &field, v)
 }
 
 // shortBytes is the length of most encoded values.

@@ -267,5 +267,5 @@ func (e *Estimator) null(x *schema.Index, i int) (b []byte, ok bool) {
 		return nil, false
 	}
 	field := e.table.Columns[column.Ordinal].Field(column)
-	return spans.AppendField(nil, &field, expr.Value{})
+	return schema.AppendKeyField(nil, &field, expr.Value{})
 }

@@ -9,9 +9,9 @@ import (
 
 // AppendProbe turns the values of Probe.Exprs into a place in the store: the partition
 // appended to pk, and what the sort keys begin with appended to sk. With Probe.Unique it
-// is the one key (pk, sk), or pk alone of a table without sort key. found is false if
-// nothing can be found: a value is NULL or none of its column. It allocates nothing but
-// what pk and sk need to grow.
+// is the one key (pk, sk), or pk alone of a table without sort key. Of a local index, whose entries
+// may be in any partition, pk stays as it is. found is false if nothing can be found: a value is
+// NULL or none of its column. It allocates nothing but what pk and sk need to grow.
 func (n *Access) AppendProbe(pk, sk []byte, values []expr.Value) (pk2, sk2 []byte, found bool) {
 	return AppendKey(pk, sk, n.Table, n.Index, n.Key.Fields[:len(values)],
 		func(i int) *expr.Value { return &values[i] })
@@ -38,7 +38,7 @@ func AppendKey(pk, sk []byte, t *schema.Table, x *schema.Index, fields []keycode
 			return pk[:pkStart], sk[:skStart], false
 		}
 	}
-	if x == nil {
+	if x == nil || x.Placement == schema.Local {
 		return pk, sk, true
 	}
 	bucket, ok := integerBucket(x, &fields[0], value(0))
@@ -76,5 +76,5 @@ func appendExact(dst []byte, f *keycodec.Field, v *expr.Value) ([]byte, bool) {
 	if at != spans.Exact {
 		return dst, false
 	}
-	return spans.AppendField(dst, f, floor)
+	return schema.AppendKeyField(dst, f, floor)
 }
