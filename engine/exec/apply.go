@@ -79,12 +79,12 @@ func (r *runner) addApplied(p *plan.Plan) {
 // program compiles an expression, with the subqueries that it runs.
 func (r *runner) program(e expr.Expr) (expr.Program, error) {
 	if r.applied != nil {
-		e, _ = expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) { // never an error
+		e = expr.Map(e, func(x expr.Expr) expr.Expr {
 			if a, ok := x.(expr.Apply); ok {
 				a.Query = r.applied[a.Query]
-				return a, nil
+				return a
 			}
-			return x, nil
+			return x
 		})
 	}
 	return expr.Compile(e)

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
 	"unsafe"
@@ -116,96 +117,109 @@ func Walk(e Expr, visit func(Expr) bool) {
 	}
 }
 
-// Rewrite returns the expression with everything in it replaced by what f returns for it,
-// operands first. f is given expressions whose operands are replaced already. The first
-// error ends it. What does not change is shared with the expression.
-func Rewrite(e Expr, f func(Expr) (Expr, error)) (Expr, error) {
+// Has reports whether is holds for an expression or for something in it.
+func Has(e Expr, is func(Expr) bool) (found bool) {
+	Walk(e, func(x Expr) bool {
+		found = found || is(x)
+		return !found
+	})
+	return found
+}
+
+// HasSubquery reports whether there is a subquery in an expression, which may be nil.
+func HasSubquery(e Expr) bool {
+	return Has(e, func(x Expr) bool {
+		_, ok := x.(Subquery)
+		return ok
+	})
+}
+
+// Columns iterates over the columns in an expression, which may be nil.
+func Columns(e Expr) iter.Seq[Column] {
+	return func(yield func(Column) bool) {
+		more := true
+		Walk(e, func(x Expr) bool {
+			if c, ok := x.(Column); ok && more {
+				more = yield(c)
+			}
+			return more
+		})
+	}
+}
+
+// Map returns the expression with everything in it replaced by what f returns for it, operands
+// first. f is given expressions whose operands are replaced already. What does not change is
+// shared with the expression. Nil stays nil.
+func Map(e Expr, f func(Expr) Expr) Expr {
 	switch x := e.(type) { // the most frequent ones, without a list
+	case nil:
+		return nil
 	case Const, Param, Column, Slot, Agg:
 		return f(e)
 	case Cmp:
-		l, r, changed, err := rewritePair(x.L, x.R, f)
-		if err != nil {
-			return nil, err
-		}
-		if changed {
+		if l, r := Map(x.L, f), Map(x.R, f); !same(x.L, l) || !same(x.R, r) {
 			e = Cmp{x.Op, l, r}
 		}
 		return f(e)
 	case Arith:
-		if x.R == nil {
-			break
-		}
-		l, r, changed, err := rewritePair(x.L, x.R, f)
-		if err != nil {
-			return nil, err
-		}
-		if changed {
+		if l, r := Map(x.L, f), Map(x.R, f); !same(x.L, l) || !same(x.R, r) {
 			e = Arith{x.Op, l, r}
 		}
 		return f(e)
 	case In: // its list may be long
-		out, changed, err := rewriteIn(x, f)
-		if err != nil {
-			return nil, err
-		}
-		if changed {
-			e = out
+		l, list := Map(x.X, f), mapList(x.List, f)
+		switch {
+		case list != nil:
+			e = In{l, list, x.Not}
+		case !same(x.X, l):
+			e = In{l, x.List, x.Not}
 		}
 		return f(e)
 	}
 	var room [4]Expr
-	children := AppendChildren(room[:0], e)
-	var replaced []Expr
-	for i, child := range children {
-		out, err := Rewrite(child, f)
-		if err != nil {
-			return nil, err
-		}
-		if replaced == nil && !same(child, out) {
-			replaced = slices.Clone(children)
-		}
-		if replaced != nil {
-			replaced[i] = out
-		}
-	}
-	if replaced != nil {
-		e = withChildren(e, replaced)
+	if children := mapList(AppendChildren(room[:0], e), f); children != nil {
+		e = withChildren(e, children)
 	}
 	return f(e)
 }
 
-// rewriteIn rewrites the operands of an IN, and reports whether they have changed.
-func rewriteIn(e In, f func(Expr) (Expr, error)) (out In, changed bool, err error) {
-	out = e
-	if out.X, err = Rewrite(e.X, f); err != nil {
-		return In{}, false, err
-	}
-	owned := false
-	for i, item := range e.List {
-		replaced, err := Rewrite(item, f)
-		if err != nil {
-			return In{}, false, err
+// mapList maps the expressions of a list; it returns nil if none of them changes.
+func mapList(list []Expr, f func(Expr) Expr) (out []Expr) {
+	for i, item := range list {
+		replaced := Map(item, f)
+		if out == nil && !same(item, replaced) {
+			out = slices.Clone(list)
 		}
-		if !owned && !same(item, replaced) {
-			out.List, owned = slices.Clone(e.List), true
-		}
-		if owned {
-			out.List[i] = replaced
+		if out != nil {
+			out[i] = replaced
 		}
 	}
-	return out, owned || !same(e.X, out.X), nil
+	return out
 }
 
-// rewritePair rewrites two operands, and reports whether they have changed.
-func rewritePair(l, r Expr, f func(Expr) (Expr, error)) (l2, r2 Expr, changed bool, err error) {
-	if l2, err = Rewrite(l, f); err != nil {
-		return nil, nil, false, err
+// MapColumns is Map that replaces columns.
+func MapColumns(e Expr, f func(Column) Expr) Expr {
+	return Map(e, func(x Expr) Expr {
+		if c, ok := x.(Column); ok {
+			return f(c)
+		}
+		return x
+	})
+}
+
+// Rewrite is Map with a function that may fail: the first error ends it.
+func Rewrite(e Expr, f func(Expr) (Expr, error)) (Expr, error) {
+	var failed error
+	out := Map(e, func(x Expr) Expr {
+		if failed == nil {
+			x, failed = f(x)
+		}
+		return x
+	})
+	if failed != nil {
+		return nil, failed
 	}
-	if r2, err = Rewrite(r, f); err != nil {
-		return nil, nil, false, err
-	}
-	return l2, r2, !same(l, l2) || !same(r, r2), nil
+	return out, nil
 }
 
 // same reports whether two expressions are known to be the same: one in memory, equal leaves, or

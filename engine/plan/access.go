@@ -170,13 +170,7 @@ func sameTerm(a, b expr.Expr) bool {
 }
 
 func unqualified(e expr.Expr) expr.Expr {
-	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
-		if c, ok := x.(expr.Column); ok {
-			return expr.Column{Source: c.Source, Ordinal: c.Ordinal}, nil
-		}
-		return x, nil
-	})
-	return out
+	return expr.MapColumns(e, func(c expr.Column) expr.Expr { return plain(c) })
 }
 
 // includes says whether the constant terms on the column of w keep to the values for which
@@ -361,22 +355,20 @@ func (r *relation) columnsOf(t expr.Expr) schema.ColumnSet {
 
 // columnsIn returns the columns of a source, a table, that are in an expression.
 func columnsIn(e expr.Expr, source int) (s schema.ColumnSet) {
-	expr.Walk(e, func(x expr.Expr) bool {
-		if c, ok := x.(expr.Column); ok && c.Source == source && c.Ordinal >= 0 {
+	for c := range expr.Columns(e) {
+		if c.Source == source && c.Ordinal >= 0 {
 			s.Add(c.Ordinal)
 		}
-		return true
-	})
+	}
 	return s
 }
 
 func addColumns(n *need, e expr.Expr, source int) {
-	expr.Walk(e, func(x expr.Expr) bool {
-		if c, ok := x.(expr.Column); ok && c.Source == source {
+	for c := range expr.Columns(e) {
+		if c.Source == source {
 			n.add(c.Ordinal)
 		}
-		return true
-	})
+	}
 }
 
 // setCover decides from where what is needed is read.
@@ -456,22 +448,19 @@ func (p *path) split(terms []expr.Expr) filters {
 
 // toSlots replaces columns by their places in a layout. What is not in the layout stays.
 func toSlots(e expr.Expr, layout []ColumnRef) expr.Expr {
-	if e == nil {
-		return nil
-	}
 	var known [4]struct { // a column is often there several times
 		column expr.Column
 		slot   expr.Expr
 	}
 	n := 0
-	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+	return expr.Map(e, func(x expr.Expr) expr.Expr {
 		c, ok := x.(expr.Column)
 		if !ok {
-			return x, nil
+			return x
 		}
 		for i := range min(n, len(known)) {
 			if k := &known[i]; k.column == c {
-				return k.slot, nil
+				return k.slot
 			}
 		}
 		for i := range layout {
@@ -479,10 +468,9 @@ func toSlots(e expr.Expr, layout []ColumnRef) expr.Expr {
 				slot := expr.Expr(expr.Slot{I: i, Name: c.String(), Collation: c.Collation})
 				known[n%len(known)].column, known[n%len(known)].slot = c, slot
 				n++
-				return slot, nil
+				return slot
 			}
 		}
-		return x, nil
+		return x
 	})
-	return out
 }

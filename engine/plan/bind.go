@@ -242,19 +242,18 @@ func (q *query) expression(e expr.Expr, where string) (expr.Expr, error) {
 }
 
 func markLists(e expr.Expr) expr.Expr {
-	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+	return expr.Map(e, func(x expr.Expr) expr.Expr {
 		in, ok := x.(expr.In)
 		if !ok || len(in.List) != 1 {
-			return x, nil
+			return x
 		}
 		p, ok := in.List[0].(expr.Param)
 		if !ok {
-			return x, nil
+			return x
 		}
 		in.List = []expr.Expr{expr.Func{Name: spans.ListFunc, Args: []expr.Expr{p}}}
-		return in, nil
+		return in
 	})
-	return out
 }
 
 // noteLists remembers the parameters that may stand for a whole list: x IN (?).

@@ -33,25 +33,24 @@ type binder struct {
 
 // expr returns an expression with parameters that are lists spelled out.
 func (b *binder) expr(e expr.Expr) expr.Expr {
-	if e == nil || !b.lists {
+	if !b.lists {
 		return e
 	}
-	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+	return expr.Map(e, func(x expr.Expr) expr.Expr {
 		switch x := x.(type) {
 		case expr.In:
 			var items []expr.Expr
 			for _, item := range x.List {
 				items = b.spellOut(items, item)
 			}
-			return expr.In{X: x.X, List: items, Not: x.Not}, nil
+			return expr.In{X: x.X, List: items, Not: x.Not}
 		case expr.Cmp: // of a list of one item
 			if _, ok := spans.IsList(x.R); ok {
-				return expr.In{X: x.L, List: b.spellOut(nil, x.R), Not: x.Op == expr.Ne}, nil
+				return expr.In{X: x.L, List: b.spellOut(nil, x.R), Not: x.Op == expr.Ne}
 			}
 		}
-		return x, nil
+		return x
 	})
-	return out
 }
 
 // spellOut appends an item of a list, which may be a parameter that is a list itself.
@@ -99,18 +98,8 @@ func (b *binder) keys(list []SortKey) []SortKey {
 }
 
 // isPending says whether an expression needs the value of a subquery that has not run.
-func (b *binder) isPending(terms []expr.Expr) (found bool) {
-	if !b.pending {
-		return false
-	}
-	for _, t := range terms {
-		expr.Walk(t, func(x expr.Expr) bool {
-			p, ok := x.(expr.Param)
-			found = found || ok && p.Index >= b.values
-			return !found
-		})
-	}
-	return found
+func (b *binder) isPending(terms []expr.Expr) bool {
+	return b.pending && hasResolved(terms, b.values)
 }
 
 // countOf evaluates LIMIT or OFFSET; def is what NULL and none mean.

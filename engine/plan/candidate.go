@@ -221,13 +221,11 @@ func (q *query) repeated() bool {
 }
 
 // hasArgument reports whether an expression has an argument of a subquery.
-func (sc *scope) hasArgument(e expr.Expr) (found bool) {
-	expr.Walk(e, func(x expr.Expr) bool {
+func (sc *scope) hasArgument(e expr.Expr) bool {
+	return expr.Has(e, func(x expr.Expr) bool {
 		p, ok := x.(expr.Param)
-		found = found || ok && sc.arguments[p.Index]
-		return !found
+		return ok && sc.arguments[p.Index]
 	})
-	return found
 }
 
 // manyListed is from which length on the values of a list may be more than the entries that are

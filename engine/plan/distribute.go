@@ -300,11 +300,10 @@ func (q *query) collectNeeds() {
 // needs notes that relations have to give the columns of expressions.
 func (q *query) needs(exprs []expr.Expr) {
 	for _, e := range exprs {
-		expr.Walk(e, func(x expr.Expr) bool {
-			if c, ok := x.(expr.Column); ok && c.Source >= 0 && c.Source < len(q.rels) {
-				q.rels[c.Source].need.add(c.Ordinal)
+		for c := range expr.Columns(e) {
+			if r := q.relationOf(c.Source); r != nil {
+				r.need.add(c.Ordinal)
 			}
-			return true
-		})
+		}
 	}
 }

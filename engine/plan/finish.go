@@ -7,7 +7,6 @@ import (
 	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
-	"github.com/kstonedb/kstone/engine/schema"
 )
 
 // plan chooses the cheapest tree for the query. Every way to join the relations is carried
@@ -49,19 +48,13 @@ func (q *query) plan() (Node, error) {
 // wants returns the orders that the steps above the joins could use, of columns of one
 // relation.
 func (q *query) wants() (wants []want) {
-	if order, ok := q.columnOrder(q.finalOrder()); ok && len(order) > 0 && !q.grouped {
+	if order, ok := q.columnOrder(q.total); ok && len(order) > 0 && !q.grouped {
 		wants = append(wants, want{order: order})
-	}
-	keys := q.groups
-	if !q.grouped && q.sel.Distinct {
-		for _, o := range q.outputs {
-			keys = append(keys, o.Expr)
-		}
 	}
 	if order, ok := q.columnOrder(q.groupOrder()); ok && len(order) > 0 && len(q.groups) > 0 {
 		wants = append(wants, want{order: order})
 	}
-	if group, _, ok := groupColumns(keys); ok && len(group) > 0 {
+	if group, _, ok := groupColumns(q.groupKeys()); ok && len(group) > 0 {
 		wants = append(wants, want{group: group})
 	}
 	return wants
@@ -81,7 +74,7 @@ func (q *query) columnOrder(order []Order) (columns []operator.OrderColumn, ok b
 
 // groupOrder is ORDER BY completed to all columns of GROUP BY, if it is about these.
 func (q *query) groupOrder() []Order {
-	order := slices.Clone(q.finalOrder())
+	order := slices.Clone(q.total)
 	for _, o := range order {
 		if !slices.ContainsFunc(q.groups, func(g expr.Expr) bool { return expr.Equal(g, o.Expr) }) {
 			return nil
@@ -214,23 +207,22 @@ func (f *finisher) slots(e expr.Expr) expr.Expr {
 // them may be replaced before, so they are restored to compare.
 func (f *finisher) whole(e expr.Expr, at func(expr.Expr) (expr.Slot, bool)) expr.Expr {
 	originals := map[int]expr.Expr{}
-	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+	return expr.Map(e, func(x expr.Expr) expr.Expr {
 		if _, ok := x.(expr.Slot); ok {
-			return x, nil
+			return x
 		}
-		original, _ := expr.Rewrite(x, func(y expr.Expr) (expr.Expr, error) {
+		original := expr.Map(x, func(y expr.Expr) expr.Expr {
 			if s, ok := y.(expr.Slot); ok {
-				return originals[s.I], nil
+				return originals[s.I]
 			}
-			return y, nil
+			return y
 		})
 		if s, ok := at(original); ok {
 			originals[s.I] = original
-			return s, nil
+			return s
 		}
-		return x, nil
+		return x
 	})
-	return out
 }
 
 func (f *finisher) outputAt(e expr.Expr) (expr.Slot, bool) {
@@ -336,17 +328,13 @@ func (f *finisher) groupMode() GroupMode {
 	if !ok {
 		return GroupHash
 	}
-	if plainAccess && p.sharded() && len(q.finalOrder()) == 0 {
+	if plainAccess && p.sharded() && len(q.total) == 0 {
 		order, _ := p.orderFrom(0)
 		if groups(columns, order, source, p.rel.constants()) && p.shardsWithin(columns) {
 			return GroupPerBucket
 		}
 	}
-	var constants schema.ColumnSet
-	if r := q.relationOf(source); r != nil && r.kind == Inner {
-		constants = r.constants()
-	}
-	if groups(columns, f.c.order, source, constants) {
+	if groups(columns, f.c.order, source, q.constantsOf(source)) {
 		return GroupStreaming
 	}
 	return GroupHash

@@ -6,17 +6,10 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/schema"
 )
 
 // maxParams bounds the parameters of a query.
 const maxParams = 1 << 16
-
-// kindOfColumn returns the kind of a column's values. Numbers are all KindInt here, since
-// they compare with each other.
-func kindOfColumn(c schema.Column) expr.Kind {
-	return numbersAsInt(c.Kind())
-}
 
 // kindOf returns the kind of an expression's value as far as it is known, KindNull
 // otherwise. Numbers are KindInt.
@@ -46,7 +39,7 @@ func kindOf(q *query, e expr.Expr) expr.Kind {
 			return numbersAsInt(c.Kind())
 		}
 		c, _ := r.columnOf(e.Ordinal)
-		return kindOfColumn(c)
+		return numbersAsInt(c.Kind())
 	case expr.Arith:
 		return expr.KindInt
 	case expr.Agg:
@@ -96,7 +89,7 @@ func (q *query) elementOf(e expr.Expr) expr.Kind {
 	if r := q.relationOf(c.Source); ok && r != nil && r.table != nil {
 		list, _ := r.columnOf(c.Ordinal)
 		list.List = false
-		return kindOfColumn(list)
+		return numbersAsInt(list.Kind())
 	}
 	return expr.KindNull
 }

@@ -85,26 +85,25 @@ func (q *query) dependents(e expr.Expr) expr.Expr {
 	isGroup := func(e expr.Expr) bool {
 		return slices.ContainsFunc(q.groups, func(g expr.Expr) bool { return expr.Equal(g, e) })
 	}
-	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+	return expr.Map(e, func(x expr.Expr) expr.Expr {
 		c, ok := x.(expr.Column)
 		switch {
 		case isGroup(x):
-			return x, nil
+			return x
 		case ok && q.followsFromGroups(c):
-			return q.anyOf(c), nil
+			return q.anyOf(c)
 		}
-		original, _ := expr.Rewrite(x, func(y expr.Expr) (expr.Expr, error) {
+		original := expr.Map(x, func(y expr.Expr) expr.Expr {
 			if a, ok := y.(expr.Agg); ok && a.Index >= given {
-				return q.aggregates[a.Index].Arg, nil
+				return q.aggregates[a.Index].Arg
 			}
-			return y, nil
+			return y
 		})
 		if isGroup(original) {
-			return original, nil
+			return original
 		}
-		return x, nil
+		return x
 	})
-	return out
 }
 
 // followsFromGroups reports whether the primary key of the table of a column is grouped.

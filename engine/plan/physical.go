@@ -187,7 +187,7 @@ func (d *Physical) compile(outputs []Output) (err error) {
 		if e == nil {
 			return nil
 		}
-		noteColumns(columns, e)
+		columns.Union(columnsIn(e, 0))
 		out, failed := expr.Compile(e)
 		err = errors.Join(err, failed)
 		return &out
@@ -225,16 +225,6 @@ func (d *Physical) compile(outputs []Output) (err error) {
 		}
 	}
 	return err
-}
-
-// noteColumns adds the columns of an expression.
-func noteColumns(s *schema.ColumnSet, e expr.Expr) {
-	expr.Walk(e, func(x expr.Expr) bool {
-		if c, ok := x.(expr.Column); ok {
-			s.Add(c.Ordinal)
-		}
-		return true
-	})
 }
 
 // residual returns the terms that a point does not cover, a partial index's included.

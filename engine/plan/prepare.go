@@ -168,14 +168,23 @@ func prepareQuery(q *query) (p *Prepared, err error) {
 	return p, nil
 }
 
-// allSubs returns the subqueries that have to be run before the query, those of the
-// subqueries that it joins included.
+// allSubs returns the subqueries that have to be run before the query.
 func (q *query) allSubs() []*subquery {
-	all := slices.Clone(q.subs)
+	return q.collect(func(q *query) []*subquery { return q.subs })
+}
+
+// allApplied returns the subqueries that are run for rows.
+func (q *query) allApplied() []*subquery {
+	return q.collect(func(q *query) []*subquery { return q.applied })
+}
+
+// collect returns subqueries of the query and of the subqueries that it joins.
+func (q *query) collect(own func(*query) []*subquery) []*subquery {
+	all := slices.Clone(own(q))
 	for _, r := range q.rels {
 		if r.sub != nil {
 			for _, s := range r.sub.all() {
-				all = append(all, s.query.allSubs()...)
+				all = append(all, s.query.collect(own)...)
 			}
 		}
 	}
@@ -199,20 +208,6 @@ func (sc *scope) steady(n Node) bool {
 		}
 	}
 	return !slices.ContainsFunc(n.Children(), func(c Node) bool { return !sc.steady(c) })
-}
-
-// allApplied returns the subqueries that are run for rows, those of the subqueries that the query
-// joins included.
-func (q *query) allApplied() []*subquery {
-	all := slices.Clone(q.applied)
-	for _, r := range q.rels {
-		if r.sub != nil {
-			for _, s := range r.sub.all() {
-				all = append(all, s.query.allApplied()...)
-			}
-		}
-	}
-	return all
 }
 
 // setCursor finds the elements of a row that a cursor holds.

@@ -59,21 +59,17 @@ func (q *query) inside(t expr.Expr, source int) expr.Expr {
 		return nil
 	}
 	columns, ok := 0, true
-	out, _ := expr.Rewrite(t, func(x expr.Expr) (expr.Expr, error) { // never an error
-		c, is := x.(expr.Column)
-		if !is {
-			return x, nil
-		}
+	out := expr.MapColumns(t, func(c expr.Column) expr.Expr {
 		if columns++; c.Source != source {
 			ok = false
-			return x, nil
+			return c
 		}
 		o := q.outputs[c.Ordinal].Expr
 		same := func(g expr.Expr) bool { return expr.Equal(g, o) }
 		// A condition under another collation is another condition.
 		ok = ok && expr.CollationOf(o) == c.Collation &&
 			(!q.grouped || slices.ContainsFunc(q.groups, same))
-		return o, nil
+		return o
 	})
 	if !ok || columns == 0 {
 		return nil

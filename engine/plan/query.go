@@ -304,11 +304,10 @@ func (q *query) column(source, ordinal int) expr.Column {
 
 // sourcesOf returns the set of sources that an expression has columns of, as bits.
 func sourcesOf(e expr.Expr) (set uint64) {
-	expr.Walk(e, func(x expr.Expr) bool {
-		if c, ok := x.(expr.Column); ok && c.Source >= 0 {
+	for c := range expr.Columns(e) {
+		if c.Source >= 0 {
 			set |= 1 << c.Source
 		}
-		return true
-	})
+	}
 	return set
 }

@@ -92,12 +92,9 @@ func (q *query) hasIndexFor(order []Order) bool {
 	return false
 }
 
-// finalOrder is the order of the result.
-func (q *query) finalOrder() []Order { return q.total }
-
 // sort puts the rows in order, unless they are.
 func (f *finisher) sort() {
-	order := f.q.finalOrder()
+	order := f.q.total
 	if len(order) == 0 || f.isOrdered(order) {
 		return
 	}

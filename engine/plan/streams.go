@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"iter"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/plan/spans"
@@ -56,31 +57,28 @@ func (p *path) bucketStreams(set spans.Set, prefix int) (streams []Stream) {
 
 // prefixStreams makes streams for each combination of values of the first columns.
 func (p *path) prefixStreams(set spans.Set) (streams []Stream) {
-	for start := 0; start < len(set.Spans); {
-		n := fieldsLen(set.Spans[start].Lo, p.key.Fields[:p.fixed])
-		end := start + 1
-		for end < len(set.Spans) && bytes.HasPrefix(set.Spans[end].Lo, set.Spans[start].Lo[:n]) {
-			end++
-		}
-		group := set
-		group.Spans = set.Spans[start:end]
+	for n, group := range p.combinations(set) {
 		streams = append(streams, p.bucketStreams(group, n)...)
-		start = end
 	}
 	return streams
 }
 
-// fieldsLen returns how many bytes the encodings of some fields take at the start of b.
-func fieldsLen(b []byte, fields []keycodec.Field) int {
-	rest := b
-	for i := range fields {
-		next, err := fields[i].Skip(rest)
-		if err != nil {
-			break // not reached: the fields are fixed
+// combinations yields the spans for each combination of values of the first columns, which are
+// fixed, and the length of its encoding.
+func (p *path) combinations(set spans.Set) iter.Seq2[int, spans.Set] {
+	return func(yield func(int, spans.Set) bool) {
+		for all := set.Spans; len(all) > 0; {
+			head, _ := spans.SplitFields(all[0].Lo, p.key.Fields[:p.fixed])
+			n := 1
+			for n < len(all) && bytes.HasPrefix(all[n].Lo, head) {
+				n++
+			}
+			set.Spans, all = all[:n], all[n:]
+			if !yield(len(head), set) {
+				return
+			}
 		}
-		rest = next
 	}
-	return len(b) - len(rest)
 }
 
 // anewStreams makes streams of rows for each combination of values of the first columns, to be
@@ -88,16 +86,9 @@ func fieldsLen(b []byte, fields []keycodec.Field) int {
 // keys, which are merged by sort keys, and streams of ranges of partition keys are not compared
 // with each other, and the columns fixed end where one of the two begins.
 func (p *path) anewStreams(set spans.Set) (streams []Stream, ok bool) {
-	t, group := p.rel.table, set
-	for start := 0; start < len(set.Spans); {
-		first := set.Spans[start].Lo
-		n := fieldsLen(first, p.key.Fields[:p.fixed])
-		end := start + 1
-		for end < len(set.Spans) && bytes.HasPrefix(set.Spans[end].Lo, first[:n]) {
-			end++
-		}
-		group.Spans = set.Spans[start:end]
-		start, n = end, n+len(t.AppendRowPrefix(nil))
+	t := p.rel.table
+	for n, group := range p.combinations(set) {
+		n += len(t.AppendRowPrefix(nil))
 		for _, s := range p.rowStreams(group, false) {
 			whole := s.PK != nil
 			if whole != (p.fixed >= len(t.PK)) {

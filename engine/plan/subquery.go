@@ -73,7 +73,7 @@ func (q *query) absorb(term expr.Expr) (joined bool, err error) {
 		if len(t.List) != 1 {
 			return false, nil
 		}
-		if s, ok := t.List[0].(expr.Subquery); ok && !logical.HasQuery(t.X) {
+		if s, ok := t.List[0].(expr.Subquery); ok && !expr.HasSubquery(t.X) {
 			sub, anti := s.Query.(*subquery), not != t.Not
 			return q.joinSubquery(sub, anti, t.X)
 		}
@@ -175,17 +175,13 @@ func (q *query) simple() bool {
 // lift moves an expression of a subquery to the query around, where its table has the
 // given number.
 func lift(e expr.Expr, source int) expr.Expr {
-	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
-		if c, ok := x.(expr.Column); ok {
-			if c.Source >= 0 {
-				c.Source = source
-				return c, nil
-			}
-			return inward(c), nil
+	return expr.MapColumns(e, func(c expr.Column) expr.Expr {
+		if c.Source < 0 {
+			return inward(c)
 		}
-		return x, nil
+		c.Source = source
+		return c
 	})
-	return out
 }
 
 // inward returns a column of a query around for the query that is one step further out.
@@ -286,11 +282,7 @@ func (q *query) rowIn(in expr.In) (expr.Expr, error) {
 	}
 	var equal []expr.Expr
 	for i, item := range row.Items {
-		left, err := q.seenFrom(item)
-		if err != nil {
-			return nil, err
-		}
-		equal = append(equal, expr.Cmp{Op: expr.Eq, L: left,
+		equal = append(equal, expr.Cmp{Op: expr.Eq, L: q.seenFrom(item),
 			R: expr.Column{Ordinal: i, Name: inner.outputs[i].Name}})
 	}
 	number := func(n int64) expr.Expr { return expr.Const{Value: expr.Int(n)} }
@@ -310,21 +302,21 @@ func (q *query) rowIn(in expr.In) (expr.Expr, error) {
 }
 
 // seenFrom returns an expression as it stands in a subquery.
-func (q *query) seenFrom(e expr.Expr) (expr.Expr, error) {
-	return expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+func (q *query) seenFrom(e expr.Expr) expr.Expr {
+	return expr.Map(e, func(x expr.Expr) expr.Expr {
 		switch x := x.(type) {
 		case expr.Column:
 			steps, source := OuterOf(x.Source)
 			x.Source = OuterAt(steps+1, source)
-			return x, nil
+			return x
 		case expr.Agg:
 			at := OuterAt(1, Aggregates)
-			return expr.Column{Source: at, Ordinal: x.Index, Name: x.Name}, nil
+			return expr.Column{Source: at, Ordinal: x.Index, Name: x.Name}
 		case expr.Subquery:
 			sel := x.Query.(*subquery).query.sel.FurtherIn()
-			return expr.Subquery{Query: sel, Kind: x.Kind}, nil
+			return expr.Subquery{Query: sel, Kind: x.Kind}
 		}
-		return x, nil
+		return x
 	})
 }
 
@@ -335,13 +327,11 @@ func (sc *scope) newParam() int {
 }
 
 // applies reports whether an expression runs subqueries for each row.
-func applies(e expr.Expr) (found bool) {
-	expr.Walk(e, func(x expr.Expr) bool {
+func applies(e expr.Expr) bool {
+	return expr.Has(e, func(x expr.Expr) bool {
 		_, ok := x.(expr.Apply)
-		found = found || ok
-		return !found
+		return ok
 	})
-	return found
 }
 
 // among returns the one of some subqueries that is the same, or nil. Those of a query that are the
@@ -474,16 +464,12 @@ func raised(e, other expr.Expr) expr.Expr {
 // mapOuter replaces the columns of queries around in a query that is resolved.
 func (q *query) mapOuter(f func(expr.Column) expr.Expr) {
 	replace := func(e expr.Expr) expr.Expr {
-		if e == nil {
-			return nil
-		}
-		out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+		return expr.Map(e, func(x expr.Expr) expr.Expr {
 			if c, ok := x.(expr.Column); ok && c.Source <= Outer(0) {
-				return f(c), nil
+				return f(c)
 			}
-			return likeParam(x), nil
+			return likeParam(x)
 		})
-		return out
 	}
 	terms := func(list []expr.Expr) []expr.Expr {
 		if len(list) == 0 {

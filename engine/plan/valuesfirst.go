@@ -81,13 +81,13 @@ func (q *query) equality() (around, own expr.Column, ok bool) {
 	return around, own, ok
 }
 
-func hasOuter(e expr.Expr) (found bool) {
-	expr.Walk(e, func(x expr.Expr) bool {
-		c, ok := x.(expr.Column)
-		found = found || ok && c.Source <= Outer(0)
-		return !found
-	})
-	return found
+func hasOuter(e expr.Expr) bool {
+	for c := range expr.Columns(e) {
+		if c.Source <= Outer(0) {
+			return true
+		}
+	}
+	return false
 }
 
 // standAlone makes of EXISTS with an equality the subquery for the values of its own column.

@@ -198,15 +198,13 @@ func emptyLists(values []expr.Value, from int) (at []int) {
 
 // hasResolved reports whether terms have the value of a subquery: those are the parameters after
 // the first so many.
-func hasResolved(terms []expr.Expr, params int) (found bool) {
-	for _, t := range terms {
-		expr.Walk(t, func(x expr.Expr) bool {
+func hasResolved(terms []expr.Expr, params int) bool {
+	return slices.ContainsFunc(terms, func(t expr.Expr) bool {
+		return expr.Has(t, func(x expr.Expr) bool {
 			p, ok := x.(expr.Param)
-			found = found || ok && p.Index >= params
-			return !found
+			return ok && p.Index >= params
 		})
-	}
-	return found
+	})
 }
 
 // watch returns the variants of a query that was planned for no values, nil if values make no

@@ -85,14 +85,11 @@ func (p *path) zoned(e *estimate.Estimator) float64 {
 	if pred == nil || p.probe != nil {
 		return 1
 	}
-	given, known := p.q.scope.opt.Values, true
-	expr.Walk(pred, func(x expr.Expr) bool {
-		if v, ok := x.(expr.Param); ok && (v.Index >= len(given) || given[v.Index].IsNull()) {
-			known = false
-		}
-		return known
-	})
-	if !known {
+	given := p.q.scope.opt.Values
+	if expr.Has(pred, func(x expr.Expr) bool {
+		v, ok := x.(expr.Param)
+		return ok && (v.Index >= len(given) || given[v.Index].IsNull())
+	}) {
 		return 1
 	}
 	var z spans.Zones

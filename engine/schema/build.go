@@ -136,12 +136,9 @@ func (t *Table) buildIndex(x *Index) error {
 		}
 	}
 	if x.Where != nil {
-		where, err := t.resolve(x.Where)
-		if err != nil {
-			return err
-		}
-		x.Where, b.filtered = where, true
-		if b.where, err = expr.Compile(where); err != nil {
+		var err error
+		x.Where, b.filtered = t.resolve(x.Where), true
+		if b.where, err = expr.Compile(x.Where); err != nil {
 			return err
 		}
 	}
@@ -168,13 +165,8 @@ func (b *builtIndex) setHead(head []byte, index uint32) {
 }
 
 // resolve gives the columns of an expression their present names and collations.
-func (t *Table) resolve(e expr.Expr) (expr.Expr, error) {
-	return expr.Rewrite(e, func(e expr.Expr) (expr.Expr, error) {
-		if c, ok := e.(expr.Column); ok {
-			return t.Ref(0, c.Ordinal), nil
-		}
-		return e, nil
-	})
+func (t *Table) resolve(e expr.Expr) expr.Expr {
+	return expr.MapColumns(e, func(c expr.Column) expr.Expr { return t.Ref(0, c.Ordinal) })
 }
 
 // PKFields returns the fields of the partition key.

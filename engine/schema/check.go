@@ -106,13 +106,13 @@ func (c *Check) test(t *Table, p *expr.Program, row []expr.Value) error {
 }
 
 // usesColumn reports whether an expression has a column.
-func usesColumn(e expr.Expr, ordinal int) (used bool) {
-	expr.Walk(e, func(e expr.Expr) bool {
-		c, ok := e.(expr.Column)
-		used = used || ok && c.Ordinal == ordinal
-		return !used
-	})
-	return used
+func usesColumn(e expr.Expr, ordinal int) bool {
+	for c := range expr.Columns(e) {
+		if c.Ordinal == ordinal {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *Table) validateChecks() error {
@@ -151,9 +151,7 @@ func (t *Table) validateChecks() error {
 func (t *Table) buildChecks() (programs []expr.Program, err error) {
 	for i := range t.Checks {
 		c := &t.Checks[i]
-		if c.Condition, err = t.resolve(c.Condition); err != nil {
-			return nil, err
-		}
+		c.Condition = t.resolve(c.Condition)
 		p, err := expr.Compile(c.Condition)
 		if err != nil {
 			return nil, err

@@ -439,21 +439,17 @@ func anonymous(e expr.Expr) string {
 	if e == nil {
 		return ""
 	}
-	out, err := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+	return expr.Map(e, func(x expr.Expr) expr.Expr {
 		switch x := x.(type) {
 		case expr.Column:
-			return expr.Column{Name: fmt.Sprintf("c%d_%d", x.Source, x.Ordinal)}, nil
+			return expr.Column{Name: fmt.Sprintf("c%d_%d", x.Source, x.Ordinal)}
 		case expr.Agg:
-			return expr.Agg{Name: fmt.Sprint("a", x.Index)}, nil
+			return expr.Agg{Name: fmt.Sprint("a", x.Index)}
 		case expr.Subquery: // whose text changes when it is resolved
-			return expr.Agg{Name: fmt.Sprint("q", x.Kind)}, nil
+			return expr.Agg{Name: fmt.Sprint("q", x.Kind)}
 		}
-		return x, nil
-	})
-	if err != nil {
-		return ""
-	}
-	return out.String()
+		return x
+	}).String()
 }
 
 // planError turns an error of the planner into one that points at the text.

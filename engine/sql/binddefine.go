@@ -192,15 +192,7 @@ func (b *binder) typeArgs(d *syntax.ColumnDef, c *schema.Column) {
 // constant binds an expression that has a value of its own.
 func (b *binder) constant(e syntax.Expr) expr.Value {
 	out := b.single("a constant", nil).expr(e)
-	simple := true
-	expr.Walk(out, func(x expr.Expr) bool {
-		switch x.(type) {
-		case expr.Param, expr.Subquery:
-			simple = false
-		}
-		return simple
-	})
-	if !simple {
+	if expr.HasSubquery(out) || expr.Has(out, isParam) {
 		b.fail(e.Position(), "a DEFAULT is a constant, now() or uuid(), given with the column; "+
 			"compute other values in the statements that write")
 	}

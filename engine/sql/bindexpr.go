@@ -322,17 +322,13 @@ func (sc *scope) stepsOf(a plan.Aggregate, e *syntax.Call) int {
 
 // outward returns an expression for a query that is so many steps further out.
 func outward(e expr.Expr, steps int) expr.Expr {
-	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) { // never an error
-		if c, ok := x.(expr.Column); ok {
-			out, source := plan.OuterOf(c.Source)
-			if c.Source = source; out > steps {
-				c.Source = plan.OuterAt(out-steps, source)
-			}
-			return c, nil
+	return expr.MapColumns(e, func(c expr.Column) expr.Expr {
+		out, source := plan.OuterOf(c.Source)
+		if c.Source = source; out > steps {
+			c.Source = plan.OuterAt(out-steps, source)
 		}
-		return x, nil
+		return c
 	})
-	return out
 }
 
 // add adds an aggregate, if there is no equal one.

@@ -38,17 +38,10 @@ func (sc *scope) inside(outer *scope) *scope {
 
 // unqualified returns an expression whose columns do not show their table.
 func unqualified(e expr.Expr) expr.Expr {
-	out, err := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
-		if c, ok := x.(expr.Column); ok {
-			c.Table = ""
-			return c, nil
-		}
-		return x, nil
+	return expr.MapColumns(e, func(c expr.Column) expr.Expr {
+		c.Table = ""
+		return c
 	})
-	if err != nil {
-		return e
-	}
-	return out
 }
 
 // boundInsert is an INSERT whose names are resolved.

@@ -29,12 +29,9 @@ func ParseCondition(text string, columns ...schema.Column) (*Condition, error) {
 	c := &Condition{}
 	err = b.bound(func() {
 		bound := sc.expr(tree)
-		expr.Walk(bound, func(x expr.Expr) bool {
-			if _, ok := x.(expr.Param); ok {
-				b.fail(tree.Position(), "a condition has neither parameters nor the time")
-			}
-			return true
-		})
+		if expr.Has(bound, isParam) {
+			b.fail(tree.Position(), "a condition has neither parameters nor the time")
+		}
 		types := func(c expr.Column) expr.Type {
 			return expr.Type{Kind: t.Columns[c.Ordinal].Kind()}
 		}
@@ -53,6 +50,11 @@ func ParseCondition(text string, columns ...schema.Column) (*Condition, error) {
 		c.names = append(c.names, column.Name)
 	}
 	return c, err
+}
+
+func isParam(e expr.Expr) bool {
+	_, ok := e.(expr.Param)
+	return ok
 }
 
 // Names returns the names of the values that Test takes: the columns that were given, and after

@@ -300,9 +300,6 @@ const maxSubqueryRows = 100_000
 // withoutSubqueries returns an expression with subqueries replaced by what they return now, but
 // for those that use columns of what is around them.
 func (v *valuer) withoutSubqueries(e expr.Expr) (expr.Expr, error) {
-	if e == nil {
-		return nil, nil
-	}
 	return expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
 		switch x := x.(type) {
 		case expr.Subquery:

@@ -104,14 +104,13 @@ func (m *merged) include(in *merged, to map[found]found, sc *scope) {
 		m.hide(to[f])
 	}
 	for f, e := range in.either {
-		here, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) { // never an error
-			if c, ok := x.(expr.Column); ok && c.Source >= 0 {
-				at := to[found{c.Source, c.Ordinal}]
-				return sc.columnExpr(at.source, at.ordinal), nil
+		m.stand(to[f], expr.MapColumns(e, func(c expr.Column) expr.Expr {
+			if c.Source < 0 {
+				return c
 			}
-			return x, nil
-		})
-		m.stand(to[f], here)
+			at := to[found{c.Source, c.Ordinal}]
+			return sc.columnExpr(at.source, at.ordinal)
+		}))
 	}
 }
 

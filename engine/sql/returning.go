@@ -60,18 +60,9 @@ func (v *valuer) returning() *returned {
 	}
 	out := &returned{outputs: v.outputs, params: v.params}
 	for _, o := range v.outputs.outputs {
-		out.late = out.late || hasSubquery(o.expr)
+		out.late = out.late || expr.HasSubquery(o.expr)
 	}
 	return out
-}
-
-func hasSubquery(e expr.Expr) (found bool) {
-	expr.Walk(e, func(x expr.Expr) bool {
-		_, is := x.(expr.Subquery)
-		found = found || is
-		return !found
-	})
-	return found
 }
 
 // add takes in a row of the table.

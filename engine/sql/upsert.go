@@ -205,7 +205,7 @@ func (v *valuer) prepareUpsert(u *boundUpsert) (err error) {
 	}
 	found := false
 	for _, o := range sel.Columns {
-		found = found || hasSubquery(o.Expr)
+		found = found || expr.HasSubquery(o.Expr)
 	}
 	if found {
 		n := len(v.params)

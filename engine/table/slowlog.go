@@ -162,22 +162,18 @@ type hiddenQuery struct{ sel *plan.Select }
 func (h hiddenQuery) String() string { return Shape(h.sel) }
 
 func withoutValues(e expr.Expr) expr.Expr {
-	changed, err := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
+	return expr.Map(e, func(x expr.Expr) expr.Expr {
 		switch x := x.(type) {
 		case expr.Const:
-			return expr.Slot{Name: "?"}, nil
+			return expr.Slot{Name: "?"}
 		case expr.Like:
 			x.Escape = 0
-			return x, nil
+			return x
 		case expr.Subquery:
 			if inner, ok := x.Query.(*plan.Select); ok && inner != nil {
-				return expr.Subquery{Query: hiddenQuery{inner}, Kind: x.Kind}, nil
+				return expr.Subquery{Query: hiddenQuery{inner}, Kind: x.Kind}
 			}
 		}
-		return x, nil
+		return x
 	})
-	if err != nil {
-		return expr.Slot{Name: "?"}
-	}
-	return changed
 }

@@ -205,7 +205,7 @@ func (t *Table) UpdateWhereReturning(ctx context.Context, where expr.Expr, set [
 // those that there are, and these expressions.
 func withoutSubqueries(set []Assignment, params int) (out []Assignment, found []expr.Expr) {
 	for _, a := range set {
-		if hasSubquery(a.Value) {
+		if expr.HasSubquery(a.Value) {
 			found = append(found, a.Value)
 			a.Value = expr.Param{Index: params + len(found) - 1}
 		}

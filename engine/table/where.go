@@ -104,7 +104,7 @@ func (t *Table) where(ctx context.Context, where expr.Expr, found []expr.Expr, a
 	if t.tx != nil {
 		return s.inTx(ctx)
 	}
-	if (len(found) > 0 || hasSubquery(where)) && t.snap == nil {
+	if (len(found) > 0 || expr.HasSubquery(where)) && t.snap == nil {
 		// What the subqueries read must be the same when the rows are written.
 		n := 0
 		err := t.db.Update(ctx, func(tx *Tx) (err error) {
@@ -130,15 +130,6 @@ func (t *Table) where(ctx context.Context, where expr.Expr, found []expr.Expr, a
 			err, s.done)
 	}
 	return s.done, err
-}
-
-func hasSubquery(e expr.Expr) (found bool) {
-	expr.Walk(e, func(e expr.Expr) bool {
-		_, sub := e.(expr.Subquery)
-		found = found || sub
-		return true
-	})
-	return found
 }
 
 // inTx finds all rows before the first of them is changed, so that none is found twice.

@@ -131,16 +131,12 @@ func (n *normaliser) operand(e expr.Expr) expr.Expr {
 	case expr.Const, expr.Column, expr.Slot, nil:
 		return e
 	}
-	out, err := expr.Rewrite(e, func(e expr.Expr) (expr.Expr, error) {
+	return expr.Map(e, func(e expr.Expr) expr.Expr {
 		if folded, ok := n.fold(e); ok {
-			return folded, nil
+			return folded
 		}
-		return e, nil
-	})
-	if err != nil {
 		return e
-	}
-	return out
+	})
 }
 
 // fold returns the value of an expression whose operands are constants.
@@ -175,15 +171,13 @@ func IsConstant(e expr.Expr) bool {
 	case expr.Column, expr.Slot:
 		return false
 	}
-	ok := true
-	expr.Walk(e, func(e expr.Expr) bool {
+	return !expr.Has(e, func(e expr.Expr) bool {
 		switch e.(type) {
 		case expr.Column, expr.Slot, expr.Agg, expr.Subquery, expr.Apply, expr.Row:
-			ok = false
+			return true
 		}
-		return ok
+		return false
 	})
-	return ok
 }
 
 // terms joins the terms of an AND, if and is set, or of an OR.

@@ -50,12 +50,11 @@ func CompileZones(t *schema.Table, x *schema.Index, source int, pred expr.Expr, 
 // compile makes the templates of the columns when they are first needed.
 func (z *ZoneTemplate) compile() {
 	var used schema.ColumnSet
-	expr.Walk(z.pred, func(e expr.Expr) bool {
-		if c, ok := e.(expr.Column); ok && c.Source == z.source && c.Ordinal >= 0 {
+	for c := range expr.Columns(z.pred) {
+		if c.Source == z.source && c.Ordinal >= 0 {
 			used.Add(c.Ordinal)
 		}
-		return true
-	})
+	}
 	for _, o := range z.not {
 		used = used.Without(schema.Columns(o))
 	}
@@ -81,13 +80,10 @@ func (z *ZoneTemplate) about(ordinal int) expr.Expr {
 	}
 	var terms []expr.Expr
 	for _, t := range and.Terms {
-		found := false
-		expr.Walk(t, func(e expr.Expr) bool {
+		if expr.Has(t, func(e expr.Expr) bool {
 			c, ok := e.(expr.Column)
-			found = found || ok && c.Source == z.source && c.Ordinal == ordinal
-			return !found
-		})
-		if found {
+			return ok && c.Source == z.source && c.Ordinal == ordinal
+		}) {
 			terms = append(terms, t)
 		}
 	}

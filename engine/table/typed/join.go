@@ -129,12 +129,9 @@ func (j *Join[J]) from(sel *plan.Select, bs bound, on []expr.Expr, args *argumen
 	terms := make([][]expr.Expr, len(bs))
 	for _, e := range on {
 		last := 0
-		expr.Walk(e, func(x expr.Expr) bool {
-			if c, ok := x.(expr.Column); ok {
-				last = max(last, c.Source)
-			}
-			return true
-		})
+		for c := range expr.Columns(e) {
+			last = max(last, c.Source)
+		}
 		if last == 0 {
 			return invalid("%s joins no table to %s: it is for Where", e, j.parts[0].name)
 		}

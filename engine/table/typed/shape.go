@@ -162,23 +162,19 @@ func constantOf(name string) (i int, ok bool) {
 const mostConstants = 1000
 
 // parameterise returns terms with their constants replaced by parameters.
-func parameterise(terms []expr.Expr) ([]expr.Expr, error) {
+func parameterise(terms []expr.Expr) []expr.Expr {
 	n := 0
 	out := make([]expr.Expr, len(terms))
 	for i, t := range terms {
-		var err error
-		out[i], err = expr.Rewrite(t, func(e expr.Expr) (expr.Expr, error) {
+		out[i] = expr.Map(t, func(e expr.Expr) expr.Expr {
 			if _, ok := e.(expr.Const); !ok {
-				return e, nil
+				return e
 			}
 			n++
-			return expr.Param{Index: unnumbered, Name: constantName(n - 1)}, nil
+			return expr.Param{Index: unnumbered, Name: constantName(n - 1)}
 		})
-		if err != nil {
-			return nil, err
-		}
 	}
-	return out, nil
+	return out
 }
 
 // planned returns a plan of the query and sets the values of its parameters in x: one that is
@@ -217,10 +213,8 @@ func (q *Query[T]) known(x *run[T], b *binding) (*preparedFor, error) {
 	if f, ok := plans.Get(x.shape.key).(*preparedFor); ok {
 		return f, nil
 	}
-	g, err := q.generic()
-	if err != nil {
-		return nil, err
-	}
+	g := *q // with parameters in place of its constants
+	g.where = parameterise(q.where)
 	f, err := g.preparedOn(b)
 	if err == nil {
 		plans.Keep(x.shape.key, f)
@@ -251,11 +245,4 @@ func (x *run[T]) bind(args arguments, bindings []Binding) (ok bool) {
 		x.params = append(x.params, b.value)
 	}
 	return true
-}
-
-// generic returns the query with parameters in place of its constants.
-func (q *Query[T]) generic() (g Query[T], err error) {
-	g = *q
-	g.where, err = parameterise(q.where)
-	return g, err
 }

@@ -315,12 +315,9 @@ func (t *Table[T]) bindTo(handle *table.Table, s *schema.Table) (*binding, error
 		b.readers = append(b.readers, newRowReader(t.fields, b, l))
 	}
 	for _, x := range s.Indexes {
-		expr.Walk(x.Where, func(e expr.Expr) bool {
-			if c, ok := e.(expr.Column); ok {
-				b.partial.Add(c.Ordinal)
-			}
-			return true
-		})
+		for c := range expr.Columns(x.Where) {
+			b.partial.Add(c.Ordinal)
+		}
 	}
 	b.direct = newRowWriter(t.fields, b)
 	b.texts = b.readers[0].texts()
@@ -353,9 +350,6 @@ func (b *binding) resolve(e expr.Expr, args *arguments) (expr.Expr, error) {
 // resolve turns an expression over the fields of structs into one over the columns of tables,
 // and numbers its parameters.
 func (bs bound) resolve(e expr.Expr, args *arguments) (expr.Expr, error) {
-	if e == nil {
-		return nil, nil
-	}
 	return expr.Rewrite(e, func(e expr.Expr) (expr.Expr, error) {
 		switch x := e.(type) {
 		case expr.Column:

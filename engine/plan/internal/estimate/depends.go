@@ -55,11 +55,9 @@ func (e *Estimator) Depends(ordinal int, terms []expr.Expr) bool {
 	return false
 }
 
-func hasParam(e expr.Expr) (found bool) {
-	expr.Walk(e, func(x expr.Expr) bool {
+func hasParam(e expr.Expr) bool {
+	return expr.Has(e, func(x expr.Expr) bool {
 		_, ok := x.(expr.Param)
-		found = found || ok
-		return !found
+		return ok
 	})
-	return found
 }

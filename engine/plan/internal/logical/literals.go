@@ -33,14 +33,7 @@ func WithLiterals(sel *Select) (*Select, []expr.Value) {
 			return sel, nil
 		}
 	}
-	nested := false
-	Places(sel, func(at *expr.Expr) {
-		expr.Walk(*at, func(x expr.Expr) bool {
-			nested = nested || subqueryOf(x) != nil
-			return !nested
-		})
-	})
-	if nested {
+	if HasSubquery(sel) {
 		return sel, nil
 	}
 	l := literals{sel: sel}

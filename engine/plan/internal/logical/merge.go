@@ -49,7 +49,7 @@ func (sel *Select) mayMerge(i int) bool {
 	}
 	columns := true // there is nothing but columns in the result
 	for _, o := range in.Columns {
-		if HasQuery(o.Expr) {
+		if expr.HasSubquery(o.Expr) {
 			return false
 		}
 		c, ok := o.Expr.(expr.Column)
@@ -66,14 +66,14 @@ func (sel *Select) mayMerge(i int) bool {
 	case HasFullJoin(in):
 		return len(sel.From) == 1 // it stands alone: see IsolateFullJoins
 	case outer: // where there is no partner, all columns are NULL
-		return alone && !HasQuery(in.Where)
+		return alone && !expr.HasSubquery(in.Where)
 	}
 	return len(in.OrderBy) == 0 || len(sel.From) == 1 && !sel.concatenates()
 }
 
 // HasSubquery reports whether there is a subquery in an expression.
 func HasSubquery(sel *Select) (found bool) {
-	Places(sel, func(e *expr.Expr) { found = found || HasQuery(*e) })
+	Places(sel, func(e *expr.Expr) { found = found || expr.HasSubquery(*e) })
 	return found
 }
 
@@ -87,16 +87,6 @@ func (sel *Select) concatenates() bool {
 	return slices.ContainsFunc(sel.Aggregates, func(a operator.Aggregate) bool {
 		return a.Func == operator.Concat
 	})
-}
-
-// HasQuery reports whether there is a subquery in an expression, which may be nil.
-func HasQuery(e expr.Expr) (found bool) {
-	expr.Walk(e, func(x expr.Expr) bool {
-		_, ok := x.(expr.Subquery)
-		found = found || ok
-		return !found
-	})
-	return found
 }
 
 // merge makes a query of FROM part of the query.
@@ -215,71 +205,57 @@ func (sel *Select) substitute(steps int, f func(expr.Column) expr.Expr) *Select 
 }
 
 func substituteIn(e expr.Expr, steps int, f func(expr.Column) expr.Expr) expr.Expr {
-	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) { // never an error
+	return expr.Map(e, func(x expr.Expr) expr.Expr {
 		if inner := subqueryOf(x); inner != nil {
 			inner = inner.substitute(steps+1, f)
-			return expr.Subquery{Query: inner, Kind: x.(expr.Subquery).Kind}, nil
+			return expr.Subquery{Query: inner, Kind: x.(expr.Subquery).Kind}
 		}
 		c, ok := x.(expr.Column)
 		if !ok {
-			return x, nil
+			return x
 		}
 		out, source := OuterOf(c.Source)
 		if out != steps || source == Aggregates {
-			return x, nil
+			return x
 		}
-		c.Source = source
-		return moveIn(f(c), steps), nil
+		if c.Source = source; steps == 0 {
+			return f(c)
+		}
+		return moveIn(f(c), -1, steps)
 	})
-	return out
 }
 
 // FurtherIn returns a subquery as it stands in a query of its own around it.
-func (sel *Select) FurtherIn() *Select { return sel.furtherIn(0) }
+func (sel *Select) FurtherIn() *Select { return sel.movedIn(0, 1) }
 
-// furtherIn adds a step to the columns of queries that are more than so many steps out.
-func (sel *Select) furtherIn(steps int) *Select {
-	out := sel.MapExprs(func(e expr.Expr) expr.Expr {
-		moved, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) { // never an error
-			if inner := subqueryOf(x); inner != nil {
-				return expr.Subquery{Query: inner.furtherIn(steps + 1),
-					Kind: x.(expr.Subquery).Kind}, nil
-			}
-			if c, ok := x.(expr.Column); ok {
-				if n, source := OuterOf(c.Source); n > steps {
-					c.Source = OuterAt(n+1, source)
-				}
-				return c, nil
-			}
-			return x, nil
-		})
-		return moved
-	})
-	out.From, out.Position = slices.Clone(out.From), nil // it knows other expressions
-	for i := range out.From {
-		queries := slices.Clone(out.From[i].Queries)
+// movedIn adds steps to the columns of queries that are more than so many out.
+func (sel *Select) movedIn(out, steps int) *Select {
+	moved := sel.MapExprs(func(e expr.Expr) expr.Expr { return moveIn(e, out, steps) })
+	moved.Position = nil // it knows other expressions
+	for i := range moved.From {
+		queries := slices.Clone(moved.From[i].Queries)
 		for j := range queries {
-			queries[j] = queries[j].furtherIn(steps)
+			queries[j] = queries[j].movedIn(out, steps)
 		}
-		out.From[i].Queries = queries
+		moved.From[i].Queries = queries
 	}
-	return out
+	return moved
 }
 
-// moveIn returns an expression as it stands so many queries further in.
-func moveIn(e expr.Expr, steps int) expr.Expr {
-	if steps == 0 {
-		return e
-	}
-	out, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
-		if c, ok := x.(expr.Column); ok {
-			out, source := OuterOf(c.Source)
-			c.Source = OuterAt(out+steps, source)
-			return c, nil
+// moveIn is movedIn of an expression.
+func moveIn(e expr.Expr, out, steps int) expr.Expr {
+	return expr.Map(e, func(x expr.Expr) expr.Expr {
+		if inner := subqueryOf(x); inner != nil {
+			inner = inner.movedIn(out+1, steps)
+			return expr.Subquery{Query: inner, Kind: x.(expr.Subquery).Kind}
 		}
-		return x, nil
+		c, ok := x.(expr.Column)
+		if n, source := OuterOf(c.Source); ok && n > out {
+			c.Source = OuterAt(n+steps, source)
+			return c
+		}
+		return x
 	})
-	return out
 }
 
 // IsolateFullJoins returns a query in which a FULL JOIN stands alone: it joins two sources of a

@@ -132,13 +132,12 @@ func (sel *Select) OfRows(at ...int) *Select {
 // what f makes of them.
 func (sel *Select) mapQueries(f func(*Select) *Select) *Select {
 	out := sel.MapExprs(func(e expr.Expr) expr.Expr {
-		changed, _ := expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) { // never an error
+		return expr.Map(e, func(x expr.Expr) expr.Expr {
 			if inner := subqueryOf(x); inner != nil {
-				return expr.Subquery{Query: f(inner), Kind: x.(expr.Subquery).Kind}, nil
+				return expr.Subquery{Query: f(inner), Kind: x.(expr.Subquery).Kind}
 			}
-			return x, nil
+			return x
 		})
-		return changed
 	})
 	for i := range out.From {
 		s := &out.From[i]
