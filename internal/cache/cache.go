@@ -43,8 +43,10 @@ type Cache struct {
 // eviction.
 const admitEvery = 4
 
-// reportAt is how many bytes are removed until they are reported as garbage.
-const reportAt = 1 << 20
+// reportAt is how many bytes are removed until one in garbageWeight is reported as garbage. Why not
+// all of them: each cached value is an object that collections look at, and reads which miss evict
+// several times a cache's bytes in a second.
+const reportAt, garbageWeight = 1 << 20, 2
 
 // evictee is an Item of any type.
 type evictee interface {
@@ -165,7 +167,7 @@ func (c *Cache) removeLocked(n *node) {
 	n.place = -1
 	c.used -= n.bytes
 	if c.gone += n.bytes; c.gone >= reportAt {
-		garbage.Add(c.gone)
+		garbage.Add(c.gone / garbageWeight)
 		c.gone = 0
 	}
 	c.count--

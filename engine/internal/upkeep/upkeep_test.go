@@ -147,8 +147,8 @@ func TestFailuresForGood(t *testing.T) {
 
 // What a flush has freed is collected before the heap has doubled.
 //
-// Promise (manners): The memory of flushed writes and evicted blocks is collected when it is an
-// eighth of what lives. Also `TestCollectsAtTheLimit` in `internal/garbage`, `TestEvictedIsGarbage`
+// Promise (manners): The memory of flushed writes and evicted blocks is collected before the heap
+// has doubled. Also `TestCollectsAtTheLimit` in `internal/garbage`, `TestEvictedIsGarbage`
 // in `internal/cache`.
 func TestFlushedIsGarbage(t *testing.T) {
 	forced := func() uint32 {
