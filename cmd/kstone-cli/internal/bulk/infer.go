@@ -190,7 +190,7 @@ func (g *guessTable) read(f *ImportFlags, name string, sample io.Reader) error {
 	why := ""
 	for g.records < sampleRecords {
 		err := r.Next(func(row *record.Row) error { return g.add(row, null) })
-		if err != nil && err != io.EOF && why == "" {
+		if err != nil && err != io.EOF && !errors.Is(err, errCutOff) && why == "" {
 			why = ": " + cli.PlainText(err)
 		}
 		var rejected *record.Reject
@@ -306,4 +306,6 @@ func makeTable(ctx context.Context, a *cli.App, t *cli.Tables, f *ImportFlags, n
 // cutOff fails where a sample of an input ends.
 type cutOff struct{}
 
-func (cutOff) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+var errCutOff = errors.New("the sample ends")
+
+func (cutOff) Read([]byte) (int, error) { return 0, errCutOff }
