@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -226,7 +225,7 @@ func OpenInput(a *cli.App, name string) (in io.ReadCloser, size int64, err error
 		}
 		return io.NopCloser(a.In), -1, nil
 	}
-	f, err := os.Open(name)
+	f, info, err := a.OpenFile(name)
 	if err != nil {
 		hint := "check the name of the file; - reads standard input"
 		if a.Open != nil {
@@ -234,10 +233,7 @@ func OpenInput(a *cli.App, name string) (in io.ReadCloser, size int64, err error
 		}
 		return nil, 0, cli.Advise(err, hint)
 	}
-	info, err := f.Stat()
 	switch {
-	case err != nil:
-		return nil, 0, errors.Join(err, f.Close())
 	case info.IsDir():
 		f.Close()
 		return nil, 0, cli.Usage("%s is a directory, not a file of records", name)

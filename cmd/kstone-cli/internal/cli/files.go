@@ -38,7 +38,7 @@ func (a *App) Into(name string, fn func() error) (err error) {
 	if name == "" {
 		return fn()
 	}
-	f, err := NewFile(name)
+	f, err := a.NewFile(name)
 	if err != nil {
 		return err
 	}
@@ -59,13 +59,13 @@ type File struct {
 }
 
 // NewFile creates a file that gets the name with Close. A link leads to the file that is replaced.
-func NewFile(name string) (*File, error) {
+func (a *App) NewFile(name string) (*File, error) {
 	info, err := os.Stat(name)
 	switch {
 	case err == nil && info.IsDir():
 		return nil, Usage("%s is a directory, not a file", name)
 	case err == nil && !info.Mode().IsRegular():
-		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		f, err := a.openFile(name, os.O_WRONLY)
 		return &File{File: f}, err
 	case err == nil:
 		if name, err = filepath.EvalSymlinks(name); err != nil {
@@ -80,6 +80,41 @@ func NewFile(name string) (*File, error) {
 		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
 	return &File{f, name}, nil
+}
+
+// OpenFile opens a file for reading. What is read of a pipe ends with the context of the command.
+func (a *App) OpenFile(name string) (in io.ReadCloser, info fs.FileInfo, err error) {
+	f, err := a.openFile(name, os.O_RDONLY)
+	if err != nil {
+		return nil, nil, err
+	}
+	if info, err = f.Stat(); err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	if info.Mode().IsRegular() {
+		return f, info, nil
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{Interruptible(a.Context, f), f}, info, nil
+}
+
+// openFile waits for the other end of a pipe until the context of the command ends.
+func (a *App) openFile(name string, flag int) (*os.File, error) {
+	var f *os.File
+	opened := make(chan error, 1)
+	go func() {
+		var err error
+		f, err = os.OpenFile(name, flag, 0)
+		opened <- err
+	}()
+	select {
+	case err := <-opened:
+		return f, err
+	case <-a.Context.Done():
+		return nil, a.Context.Err()
+	}
 }
 
 // renamed returns an error about a file that has not got its name yet, with its name.

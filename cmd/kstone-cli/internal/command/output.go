@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"strings"
 	"syscall"
@@ -79,7 +80,11 @@ func (s *session) setOutput(name string, once bool) error {
 	if line, ok := strings.CutPrefix(name, "|"); ok {
 		to, err = s.pipe(strings.TrimSpace(line), false)
 	} else {
-		to.WriteCloser, err = cli.NewFile(name)
+		app := s.command()
+		ctx, stop := signal.NotifyContext(s.ctx, os.Interrupt)
+		defer stop()
+		app.Context = ctx
+		to.WriteCloser, err = app.NewFile(name)
 	}
 	if err != nil {
 		return err

@@ -123,15 +123,14 @@ func (s *session) script(r io.Reader, name string) {
 	var stop func()
 	s.ctx, stop = signal.NotifyContext(s.ctx, os.Interrupt)
 	defer stop()
-	next, outer := linesOf(s.ctx, r), s.inTransaction()
+	in, outer := bufio.NewReader(cli.Interruptible(s.ctx, r)), s.inTransaction()
 	pending, n, start := "", 0, 0
 	s.stopped = false
-	for !s.left && (s.failed == nil || !s.bail) {
-		line, err := next()
-		if err != nil && s.ctx.Err() != nil {
-			if pending = ""; !s.stopped {
-				s.report(s.ctx.Err())
-			}
+	for !s.left && !s.stopped && (s.failed == nil || !s.bail) {
+		line, err := in.ReadString('\n')
+		if s.ctx.Err() != nil {
+			pending = ""
+			s.report(s.ctx.Err())
 			break
 		}
 		if line == "" && err != nil {
@@ -169,35 +168,6 @@ func (s *session) script(r io.Reader, name string) {
 	}
 	if !outer && s.abandon("the script ends without COMMIT") {
 		s.fail(cli.Usage("no COMMIT"))
-	}
-}
-
-// linesOf returns what reads a line, or returns an error when ctx has ended.
-func linesOf(ctx context.Context, r io.Reader) func() (string, error) {
-	type line struct {
-		text string
-		err  error
-	}
-	lines := make(chan line)
-	go func() {
-		in := bufio.NewReader(r)
-		for ctx.Err() == nil {
-			text, err := in.ReadString('\n')
-			select {
-			case lines <- line{text, err}:
-			case <-ctx.Done():
-			}
-		}
-	}()
-	return func() (string, error) {
-		select {
-		case l := <-lines:
-			if err := ctx.Err(); err == nil {
-				return l.text, l.err
-			}
-		case <-ctx.Done():
-		}
-		return "", ctx.Err()
 	}
 }
 

@@ -200,18 +200,24 @@ func TestShipBesideAWriter(t *testing.T) {
 	}
 }
 
-// TestStoppedScript: Ctrl-C ends a script, in a command, between two, and where it waits for input.
+// TestStoppedScript: Ctrl-C ends a script, in a command, between two, and where it waits for input
+// or for the other end of a pipe.
 func TestStoppedScript(t *testing.T) {
 	self, err := exec.LookPath("kstone-cli")
 	if err != nil || runtime.GOOS == "windows" {
 		t.Skip("needs signals between processes")
 	}
-	for _, script := range []string{"", "changes\nput late x\n", ".read more\nput late x\n"} {
+	for script, at := range map[string]string{ // what it has printed when the signal comes
+		"": "x", "changes\nput late x\n": `"early"`, ".read more\nput late x\n": `"early"`,
+		"import pipe\nput late x\n": "x", "export --to pipe\nput late x\n": "x", // no other end
+		".output pipe\nput late x\n": "x",
+	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		sh := exec.CommandContext(ctx, self, "shell", "c.db", "--create",
 			"--set", "retain-bytes=1MiB")
 		sh.Dir = t.TempDir()
+		ok(t, exec.Command("mkfifo", filepath.Join(sh.Dir, "pipe")).Run())
 		ok(t, os.WriteFile(filepath.Join(sh.Dir, "more"), []byte("changes\nput late x\n"), 0o600))
 		in, err := sh.StdinPipe()
 		ok(t, err)
@@ -221,7 +227,7 @@ func TestStoppedScript(t *testing.T) {
 		_, err = in.Write([]byte("put early x\nget early\n" + script))
 		ok(t, err)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if lines.Text() == "x" || strings.Contains(lines.Text(), "early") {
+			if lines.Text() == at || at != "x" && strings.Contains(lines.Text(), at) {
 				ok(t, sh.Process.Signal(os.Interrupt))
 			}
 		}
