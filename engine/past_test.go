@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -269,6 +270,9 @@ func TestRetainVersions(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		wantIs(t, gone, engine.ErrGone)
+		if _, err := db.SnapshotAt(0); !strings.Contains(err.Error(), "version 0 is not kept") {
+			t.Errorf("got %v", err)
+		}
 		mustClose(t, db)
 		on := engine.Options{RetainVersions: time.Minute, FlushRecords: 1 << 20}
 		db = openOn(t, mem, on)

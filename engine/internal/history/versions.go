@@ -43,7 +43,7 @@ type PastError struct {
 // Error implements error.
 func (e *PastError) Error() string {
 	what := fmt.Sprintf("version %d", e.Version)
-	if e.Version == 0 {
+	if !e.Time.IsZero() {
 		what = stamp(e.Time)
 	}
 	if e.Off {
