@@ -85,3 +85,29 @@ func TestAllocationsOfNewTexts(t *testing.T) {
 		t.Errorf("%.0f allocations for another value, %.0f for a plan", shared, planned)
 	}
 }
+
+// Promise (sql): Bytes that are not UTF-8 are kept in a TEXT as they are, in rows and indexes.
+func TestTextOfAnyBytes(t *testing.T) {
+	s := openSession(t)
+	exec(t, s, "CREATE TABLE t (id TEXT PRIMARY KEY, a TEXT, INDEX by_a (a))")
+	const some, others = "a\xffb", "\xc3("
+	exec(t, s, "INSERT INTO t VALUES ('"+some+"', '"+others+"'), ('x', '\uFFFD(')")
+	for _, q := range []string{"SELECT id, a FROM t WHERE id = '" + some + "'",
+		"SELECT id, a FROM t WHERE a = '" + others + "'",
+		"SELECT id, a FROM t NOT INDEXED WHERE a LIKE '" + others + "'"} {
+		rows, err := s.Query(t.Context(), q)
+		ok(t, err)
+		n := 0
+		for row, err := range rows.All() {
+			ok(t, err)
+			id, _ := row[0].AsString()
+			a, _ := row[1].AsString()
+			if n++; id != some || a != others {
+				t.Errorf("%q: got %q, %q", q, id, a)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%q: %d rows", q, n)
+		}
+	}
+}
