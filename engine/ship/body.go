@@ -195,8 +195,10 @@ func decodeFiles(name string, body []byte) (files []file, err error) {
 			if err != nil {
 				return nil, err
 			}
+		case where == inside:
+			return nil, bad("the content", len(rest))
 		case where != inHash:
-			return nil, bad("00, 01 and the content, or 02 and an object", where)
+			return nil, corrupt.NewVersion(name, "file of a base", inObject, where)
 		}
 		files = append(files, f)
 	}

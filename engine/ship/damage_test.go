@@ -3,8 +3,10 @@ package ship_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"maps"
 	"slices"
@@ -116,4 +118,48 @@ func TestDamagedObjects(t *testing.T) {
 	if noticed < len(all)/2 || harmless == 0 {
 		t.Errorf("%d changes noticed, %d harmless", noticed, harmless)
 	}
+}
+
+// Promise (shipping): A destination with objects of a later version is refused, and nothing there
+// is removed or taken for damage.
+func TestLaterVersion(t *testing.T) {
+	for _, prefix := range []string{"destination", "base/", "log/"} {
+		h := newHarbor(t)
+		s := h.start(ship.Options{})
+		h.ships(s, 2)
+		ok(t, s.Close(ctx))
+		infos, err := h.dest.List(ctx, prefix)
+		ok(t, err)
+		name := infos[len(infos)-1].Name
+		r, err := h.dest.Get(ctx, name, 0, -1)
+		ok(t, err)
+		b, err := io.ReadAll(r)
+		ok(t, errors.Join(err, r.Close()))
+		b[8]++
+		sum := crc32.Checksum(b[:124], crc32.MakeTable(crc32.Castagnoli))
+		binary.LittleEndian.PutUint32(b[124:], sum)
+		ok(t, h.dest.Delete(ctx, name))
+		ok(t, h.dest.Put(ctx, name, readerAt(b), int64(len(b))))
+		before := h.names()
+		_, err = h.tryStart(ship.Options{})
+		wantIs(t, err, engine.ErrVersion)
+		_, err = ship.RestoreOn(ctx, h.dest, vfs.NewMem(), "db", nil)
+		wantIs(t, err, engine.ErrVersion)
+		if after := h.names(); !slices.Equal(after, before) {
+			t.Errorf("%s: there is %q, was %q", prefix, after, before)
+		}
+	}
+}
+
+// names returns the names of all objects.
+func (h *harbor) names() (all []string) {
+	h.t.Helper()
+	for _, prefix := range []string{"destination", "epoch/", "base/", "log/", "sst/"} {
+		infos, err := h.dest.List(ctx, prefix)
+		ok(h.t, err)
+		for _, info := range infos {
+			all = append(all, info.Name)
+		}
+	}
+	return all
 }

@@ -310,7 +310,7 @@ func (s *Shipper) meet(ctx context.Context, name string) error {
 		err = cmp.Or(checkRead(octx, s.dest, name, int64(len(b))), err)
 	}
 	switch {
-	case errors.Is(err, corrupt.ErrCorrupt):
+	case isDamage(err):
 		s.skip()
 		return nil
 	case err != nil:

@@ -147,7 +147,7 @@ func (r *restore) moved(ctx context.Context, err error) bool {
 // leave has the next attempt take another base, if an error is damage of this one: the log that
 // leads on from the one before has the same commits, unless there is a gap.
 func (r *restore) leave(to Moment, err error) bool {
-	if r.base == nil || r.whole || !errors.Is(err, corrupt.ErrCorrupt) {
+	if r.base == nil || r.whole || !isDamage(err) {
 		return false
 	}
 	r.bad, r.damage = append(r.bad, r.base.name), cmp.Or(r.damage, err)

@@ -15,7 +15,6 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/internal/source"
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/wal"
 )
 
@@ -222,7 +221,7 @@ func (s *Shipper) identify(ctx context.Context) error {
 			s.m.Consumer = fmt.Sprintf("ship %016x", s.id)
 			return nil
 		}
-		if errors.Is(err, corrupt.ErrCorrupt) { // of the first Start, torn
+		if isDamage(err) { // of the first Start, torn
 			if err := s.removeTorn(ctx, err); err != nil {
 				return err
 			}

@@ -43,7 +43,7 @@ func (s *Shipper) filesOfLast(ctx context.Context) (map[[32]byte]file, error) {
 		return nil, err
 	}
 	files, err := getFiles(ctx, s.dest, &found.bases[len(found.bases)-1])
-	if err != nil && !errors.Is(err, corrupt.ErrCorrupt) {
+	if err != nil && !isDamage(err) {
 		return nil, err
 	}
 	byHash := make(map[[32]byte]file, len(files))

@@ -144,7 +144,7 @@ func lookOnce(ctx context.Context, d Destination, known headers) (*survey, error
 	s.listed = bases
 	for _, info := range bases {
 		h, err := s.headerOf(ctx, known, info, kindBase)
-		if errors.Is(err, corrupt.ErrCorrupt) {
+		if isDamage(err) {
 			s.damage = append(s.damage, err)
 		} else if err != nil && !errors.Is(err, errNotExist) {
 			return nil, err
@@ -157,6 +157,12 @@ func lookOnce(ctx context.Context, d Destination, known headers) (*survey, error
 		return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.slot, b.slot))
 	})
 	return s, s.link(ctx, known)
+}
+
+// isDamage reports whether an error is damage of an object. An object of a later version is whole:
+// nothing may take its place, and what it needs may not be removed.
+func isDamage(err error) bool {
+	return errors.Is(err, corrupt.ErrCorrupt) && !errors.Is(err, corrupt.ErrVersion)
 }
 
 // headerOf returns the header of an object that is whole by its size.
@@ -211,7 +217,7 @@ func (s *survey) link(ctx context.Context, known headers) error {
 			err = corrupt.New(sp.info.Name, 40, "slots", "those of the name", h.slot)
 		}
 		switch {
-		case errors.Is(err, corrupt.ErrCorrupt):
+		case isDamage(err):
 			bad, lost = append(bad, err), sp.last
 			continue
 		case errors.Is(err, errNotExist): // removed meanwhile

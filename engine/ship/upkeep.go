@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
-	"github.com/kstonedb/kstone/internal/corrupt"
 )
 
 // minBaseLog is the least log after which a base is made before its time.
@@ -244,7 +243,7 @@ func (s *Shipper) retain(ctx context.Context, found *survey) (removed bool, err 
 		if err == nil {
 			err = checkWhole(files[i], size)
 		}
-		if err != nil && !errors.Is(err, corrupt.ErrCorrupt) {
+		if err != nil && !isDamage(err) {
 			return false, err
 		}
 		if s.lost = err != nil; s.lost {

@@ -262,4 +262,9 @@ var shipBugs = []bug{
 		[]edit{{"engine/ship/upkeep.go", "s.lost = err != nil; s.lost", "err != nil"}},
 		"./engine/ship", "TestLostSST",
 	},
+	{
+		"a destination of a later version is refused: its objects are taken for damaged ones",
+		[]edit{{"engine/ship/survey.go", " && !errors.Is(err, corrupt.ErrVersion)\n", "\n"}},
+		"./engine/ship", "TestLaterVersion",
+	},
 }
