@@ -65,8 +65,8 @@ var storeBugs = []bug{
 	{
 		"a snapshot of etcd stays: it reads at the newest revision",
 		[]edit{{
-			"engine/store/etcd/store.go", "return &view{s: s, rev: rev}, s.check()",
-			"return &view{s: s, rev: 0 * rev}, s.check()",
+			"engine/store/etcd/store.go", "return s.Of(&view{s: s, rev: rev}), nil",
+			"return s.Of(&view{s: s, rev: 0 * rev}), nil",
 		}},
 		etcdModule, "TestStore",
 	},
@@ -112,10 +112,10 @@ var storeBugs = []bug{
 	{
 		"nothing is written twice: PostgreSQL sends a commit again whose answer was lost",
 		[]edit{{
-			"engine/store/postgres/commit.go",
-			"		if !errors.Is(err, store.ErrConflict) || attempt == maxAttempts {",
-			"		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) " +
-				"|| attempt == maxAttempts {",
+			"engine/store/remote/tx.go",
+			"attempts == 0 || !errors.Is(err, store.ErrConflict) {",
+			"attempts == 0 || !errors.Is(err, store.ErrConflict) && " +
+				"!errors.Is(err, store.ErrUnknown) {",
 		}},
 		postgresModule, "TestUnknownOutcome",
 	},
