@@ -28,8 +28,8 @@ type Cache struct {
 	used   int64     // Guarded by mu.
 	owed   int64     // Guarded by mu. See NewGroup.
 	count  int       // Guarded by mu. Entries in the ring.
-	ring   []evictee // Guarded by mu. nil where an entry was removed.
-	free   []int     // Guarded by mu. Indexes of the nil places.
+	ring   []evictee // Guarded by mu. From 1 on; nil where an entry was removed.
+	free   []int32   // Guarded by mu. Indexes of the nil places.
 	hand   int       // Guarded by mu.
 	gone   int64     // Guarded by mu. Removed, and not yet reported as garbage.
 
@@ -54,17 +54,17 @@ type evictee interface {
 	unlink()
 }
 
-// node is the part of an Item that does not depend on its type.
+// node is the part of an Item that does not depend on its type. Why its neighbours are indexes:
+// the garbage collector follows each pointer of each entry.
 type node struct {
 	marks  atomic.Uint32 // passes of the hand it still survives
 	weight uint32        // marks a hit restores
 	bytes  int64
 	group  *Group
 	of     *Group // is dropped with it, or nil; see InsertRoot
-	place  int    // Guarded by Cache.mu. Index in the ring, -1 outside of it.
-	// Guarded by Cache.mu. Neighbours in the group's list.
-	next, prev *node
-	self       evictee
+	place  int32  // Guarded by Cache.mu. Index in the ring, 0 outside of it.
+	// Guarded by Cache.mu. Places of the neighbours in the group's list, 0 at its ends.
+	next, prev int32
 }
 
 func (n *node) base() *node { return n }
@@ -73,7 +73,9 @@ func (n *node) base() *node { return n }
 const owedPart = 0.75
 
 // New returns a cache of budgetBytes. A budget of 0 caches nothing.
-func New(budgetBytes int64) *Cache { return &Cache{budget: budgetBytes} }
+func New(budgetBytes int64) *Cache {
+	return &Cache{budget: budgetBytes, ring: make([]evictee, 1)}
+}
 
 // SetBudget changes the budget and evicts what no longer fits.
 func (c *Cache) SetBudget(budgetBytes int64) {
@@ -109,8 +111,9 @@ func (c *Cache) Metrics() Metrics {
 	}
 }
 
-// insertLocked puts n into the ring if it can be charged.
-func (c *Cache) insertLocked(n *node) bool {
+// insertLocked puts e into the ring if it can be charged.
+func (c *Cache) insertLocked(e evictee) bool {
+	n := e.base()
 	if n.group.dropped {
 		return false
 	}
@@ -122,10 +125,10 @@ func (c *Cache) insertLocked(n *node) bool {
 	if k := len(c.free); k > 0 {
 		n.place = c.free[k-1]
 		c.free = c.free[:k-1]
-		c.ring[n.place] = n.self
+		c.ring[n.place] = e
 	} else {
-		n.place = len(c.ring)
-		c.ring = append(c.ring, n.self)
+		n.place = int32(len(c.ring))
+		c.ring = append(c.ring, e)
 	}
 	c.used += n.bytes
 	c.count++
@@ -162,17 +165,18 @@ func (c *Cache) makeRoomLocked(need int64) {
 // removeLocked takes n out of the ring, its group and its slot; a root with the group that it has
 // the slots of.
 func (c *Cache) removeLocked(n *node) {
+	e := c.ring[n.place]
+	n.group.removeLocked(n)
 	c.ring[n.place] = nil
 	c.free = append(c.free, n.place)
-	n.place = -1
+	n.place = 0
 	c.used -= n.bytes
 	if c.gone += n.bytes; c.gone >= reportAt {
 		garbage.Add(c.gone / garbageWeight)
 		c.gone = 0
 	}
 	c.count--
-	n.group.removeLocked(n)
-	n.self.unlink()
+	e.unlink()
 	if n.of != nil {
 		n.of.dropLocked()
 	}
@@ -183,7 +187,7 @@ func (c *Cache) removeLocked(n *node) {
 type Group struct {
 	cache   *Cache
 	dropped bool  // Guarded by cache.mu.
-	head    *node // Guarded by cache.mu.
+	head    int32 // Guarded by cache.mu. A place in the ring, 0 if empty.
 	owed    int64
 }
 
@@ -222,8 +226,8 @@ func (g *Group) dropLocked() {
 		g.cache.owed -= g.owed
 	}
 	g.dropped = true
-	for g.head != nil {
-		g.cache.removeLocked(g.head)
+	for g.head != 0 {
+		g.cache.removeLocked(g.cache.ring[g.head].base())
 	}
 }
 
@@ -248,21 +252,21 @@ func (g *Group) Admits(bytes int64, once bool) bool {
 }
 
 func (g *Group) addLocked(n *node) {
-	n.next, n.prev = g.head, nil
-	if g.head != nil {
-		g.head.prev = n
+	n.next, n.prev = g.head, 0
+	if g.head != 0 {
+		g.cache.ring[g.head].base().prev = n.place
 	}
-	g.head = n
+	g.head = n.place
 }
 
 func (g *Group) removeLocked(n *node) {
-	if n.prev != nil {
-		n.prev.next = n.next
+	if n.prev != 0 {
+		g.cache.ring[n.prev].base().next = n.next
 	} else {
 		g.head = n.next
 	}
-	if n.next != nil {
-		n.next.prev = n.prev
+	if n.next != 0 {
+		g.cache.ring[n.next].base().prev = n.prev
 	}
-	n.next, n.prev = nil, nil
+	n.next, n.prev = 0, 0
 }

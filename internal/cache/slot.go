@@ -61,7 +61,7 @@ func Insert[T any](g *Group, s *Slot[T], v T, bytes int64, weight int) *T {
 // Replace is Insert of a value that takes the place of what is in the slot.
 func Replace[T any](g *Group, s *Slot[T], v T, bytes int64, weight int) *T {
 	g.cache.mu.Lock()
-	if it := s.p.Load(); it != nil && it.place >= 0 {
+	if it := s.p.Load(); it != nil && it.place > 0 {
 		g.cache.removeLocked(&it.node)
 	}
 	g.cache.mu.Unlock()
@@ -83,11 +83,9 @@ func InsertRoot[T any](g *Group, s *Slot[T], v T, bytes int64, weight int, of *G
 
 func insert[T any](g *Group, s *Slot[T], it *item[T], bytes int64, weight int) *T {
 	it.slot = s
-	it.self = it
 	it.group = g
 	it.weight = uint32(max(weight, 1))
 	it.bytes = bytes + int64(unsafe.Sizeof(*it))
-	it.place = -1
 
 	c := g.cache
 	c.mu.Lock()
@@ -95,7 +93,7 @@ func insert[T any](g *Group, s *Slot[T], it *item[T], bytes int64, weight int) *
 	if first := s.p.Load(); first != nil {
 		return &first.value
 	}
-	if c.insertLocked(&it.node) {
+	if c.insertLocked(it) {
 		s.p.Store(it)
 	} else if it.of != nil {
 		it.of.dropped = true // nobody else finds its slots
