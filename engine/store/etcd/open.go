@@ -39,7 +39,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	reasons := remote.Probe(ctx, o.Endpoints, config)
 	c, err := client.New(client.Config{
 		Endpoints: o.Endpoints, Username: o.User, Password: o.Password, TLS: config,
-		Context: life, DialTimeout: cmp.Or(o.Timeout, remote.DefaultTimeout),
+		Context: life, DialTimeout: cmp.Or(o.Timeout, DefaultTimeout),
 		DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
 		Logger: zap.NewNop(),
 	})

@@ -29,12 +29,15 @@ type Options struct {
 	// the certificate that the client shows. They imply TLS.
 	TLS           bool
 	CA, Cert, Key string
-	// Timeout ends calls whose context has no deadline. 0 means remote.DefaultTimeout.
+	// Timeout ends calls whose context has no deadline. 0 means DefaultTimeout.
 	Timeout time.Duration
 	// TxnOps is how many operations the members allow in a transaction, as txn-ops: their
 	// --max-txn-ops, where it is not the default of etcd, 128. 0 means that.
 	TxnOps int
 }
+
+// DefaultTimeout is the timeout without an option. It outlasts the election of a leader.
+const DefaultTimeout = remote.DefaultTimeout
 
 // ParseURL returns the options of a URL. Errors match store.ErrInvalid.
 func ParseURL(s string) (*Options, error) {

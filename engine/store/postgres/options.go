@@ -14,6 +14,9 @@ import (
 	"github.com/kstonedb/kstone/engine/store/remote"
 )
 
+// DefaultTimeout ends calls whose context has no deadline.
+const DefaultTimeout = remote.DefaultTimeout
+
 // defaultConns is pool_max_conns without the parameter.
 const defaultConns = 16
 
@@ -29,7 +32,7 @@ func parseURL(s string) (*options, error) {
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return nil, invalid("the URL is not postgres://USER:PASSWORD@HOST:PORT/DATABASE?OPTIONS")
 	}
-	o := &options{table: pgx.Identifier{"kstone"}, timeout: remote.DefaultTimeout}
+	o := &options{table: pgx.Identifier{"kstone"}, timeout: DefaultTimeout}
 	query := u.Query()
 	if t := query.Get("table"); t != "" {
 		o.table = strings.Split(t, ".")

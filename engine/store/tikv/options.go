@@ -25,12 +25,15 @@ type Options struct {
 	// signed the cluster's certificates, and the certificate that the client shows, by which the
 	// cluster knows it. Without them connections are not encrypted.
 	CA, Cert, Key string
-	// Timeout ends calls whose context has no deadline. 0 means remote.DefaultTimeout.
+	// Timeout ends calls whose context has no deadline. 0 means DefaultTimeout.
 	Timeout time.Duration
 	// NoAsyncCommit and NoOnePhase turn off these ways to commit, as async-commit=off and
 	// one-phase=off, for servers that do not do them right.
 	NoAsyncCommit, NoOnePhase bool
 }
+
+// DefaultTimeout is the timeout without an option.
+const DefaultTimeout = remote.DefaultTimeout
 
 // ParseURL returns the options of a URL. Errors match store.ErrInvalid.
 func ParseURL(s string) (*Options, error) {
