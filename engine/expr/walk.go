@@ -147,6 +147,32 @@ func Columns(e Expr) iter.Seq[Column] {
 	}
 }
 
+// Terms appends the terms of an AND, also of one in it; nil has none.
+func Terms(dst []Expr, e Expr) []Expr {
+	and, ok := e.(And)
+	switch {
+	case e == nil:
+		return dst
+	case !ok:
+		return append(dst, e)
+	}
+	for _, t := range and.Terms {
+		dst = Terms(dst, t)
+	}
+	return dst
+}
+
+// AllOf is the opposite of Terms; nil of nothing.
+func AllOf(terms []Expr) Expr {
+	switch len(terms) {
+	case 0:
+		return nil
+	case 1:
+		return terms[0]
+	}
+	return And{Terms: slices.Clone(terms)}
+}
+
 // Map returns the expression with everything in it replaced by what f returns for it, operands
 // first. f is given expressions whose operands are replaced already. What does not change is
 // shared with the expression. Nil stays nil.

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/plan/spans"
@@ -136,7 +135,7 @@ func (q *query) answers(r *relation, x *schema.Index) bool {
 		return false
 	}
 	return !slices.ContainsFunc(x.Columns, func(c schema.IndexColumn) bool { return c.Each }) ||
-		!spans.Compile(keyFor(r, x), conjunct.Join(r.pred)).Incomplete()
+		!spans.Compile(keyFor(r, x), expr.AllOf(r.pred)).Incomplete()
 }
 
 // implies says whether the terms make the condition of a partial index true: each of its
@@ -155,7 +154,7 @@ func implies(r *relation, terms []expr.Expr, where expr.Expr) bool {
 // relation.
 func partialTerms(r *relation, where expr.Expr) []expr.Expr {
 	moved := lift(where, r.source)
-	return conjunct.Split(nil, spans.NormaliseFor(moved, r.info, nil))
+	return expr.Terms(nil, spans.NormaliseFor(moved, r.info, nil))
 }
 
 // info is a ColumnInfo of one relation.
@@ -195,7 +194,7 @@ func includes(r *relation, terms []expr.Expr, w expr.Expr) bool {
 	}
 	fields := []keycodec.Field{info.Field(schema.KeyColumn{})}
 	outer := spans.Build(fields, []int{column.Ordinal}, r.source, w, 0)
-	inner := spans.Build(fields, []int{column.Ordinal}, r.source, conjunct.Join(same), 0)
+	inner := spans.Build(fields, []int{column.Ordinal}, r.source, expr.AllOf(same), 0)
 	if !outer.Exact || outer.Truncated || inner.Truncated {
 		return false
 	}
@@ -416,7 +415,7 @@ func keyColumns(t *schema.Table, x *schema.Index) (s schema.ColumnSet) {
 func (p *path) settle() *settled {
 	s := p.settled
 	s.once.Do(func() {
-		pred := conjunct.Join(p.pred)
+		pred := expr.AllOf(p.pred)
 		s.template, s.zones = spans.Compile(p.key, pred), p.zonesOf(p.pred, pred)
 	})
 	return s
@@ -443,7 +442,7 @@ func (p *path) split(terms []expr.Expr) filters {
 			row = append(row, slotted)
 		}
 	}
-	return filters{conjunct.Join(entry), conjunct.Join(row)}
+	return filters{expr.AllOf(entry), expr.AllOf(row)}
 }
 
 // toSlots replaces columns by their places in a layout. What is not in the layout stays.

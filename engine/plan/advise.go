@@ -139,7 +139,7 @@ func take(w *advise.Wish, t expr.Expr, source int) {
 	}
 	if or, ok := t.(expr.Or); ok {
 		for _, x := range or.Terms {
-			for _, term := range conjunct.Split(nil, x) {
+			for _, term := range expr.Terms(nil, x) {
 				take(w, term, source)
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/logical"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -119,7 +118,7 @@ func (q *query) resolveConditions() error {
 		if j.Kind == Inner {
 			q.addWhere(on)
 		} else {
-			q.rels[i+1].on = conjunct.Split(nil, q.normalise(on))
+			q.rels[i+1].on = expr.Terms(nil, q.normalise(on))
 		}
 	}
 	if q.sel.Where == nil {
@@ -129,7 +128,7 @@ func (q *query) resolveConditions() error {
 	if err != nil {
 		return err
 	}
-	for _, term := range conjunct.Split(nil, where) {
+	for _, term := range expr.Terms(nil, where) {
 		term, listed := q.listed(term)
 		if !listed {
 			joined, err := q.absorb(term)
@@ -151,7 +150,7 @@ func (q *query) resolveConditions() error {
 // addWhere adds a condition on joined rows.
 func (q *query) addWhere(e expr.Expr) {
 	var room [4]expr.Expr
-	for _, t := range conjunct.Split(room[:0], q.normalise(e)) {
+	for _, t := range expr.Terms(room[:0], q.normalise(e)) {
 		if applies(t) {
 			q.late = append(q.late, t)
 		} else {

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
@@ -80,8 +79,8 @@ func (b *binder) terms(p *path) (terms []expr.Expr, pred expr.Expr, own bool) {
 		terms = append(terms, rowsAfter(orderExprs(b.order), b.order, b.after))
 	}
 	if !b.onlyPending(terms) {
-		pred = spans.NormaliseFor(conjunct.Join(terms), p.rel.info, nil)
-		terms = conjunct.Split(nil, pred)
+		pred = spans.NormaliseFor(expr.AllOf(terms), p.rel.info, nil)
+		terms = expr.Terms(nil, pred)
 	}
 	return terms, pred, false
 }
@@ -122,7 +121,7 @@ func (p *path) setFilters(n *Access, terms []expr.Expr, own bool) {
 		n.Filter, n.Residual = p.filtersOf(terms, own).parts()
 		return
 	}
-	n.Filter, n.Residual = p.split(conjunct.Split(nil, left)).parts()
+	n.Filter, n.Residual = p.split(expr.Terms(nil, left)).parts()
 }
 
 // sortKeys is the order of the path over its slots.

@@ -197,7 +197,7 @@ func (q *query) keeps(r *relation, e *estimate.Estimator) []candidate {
 		s := operator.Step{Elements: n.Layout(), Expected: n.Estimate()}
 		s.Expected.Cost += s.Expected.Rows * q.costs().Test * float64(len(different))
 		s.Expected.Rows = estimate.Clamp(e.Rows() * e.Selectivity(r.pred))
-		n = &Filter{Step: s, Input: n, Pred: toSlots(conjunct.Join(different), s.Elements)}
+		n = &Filter{Step: s, Input: n, Pred: toSlots(expr.AllOf(different), s.Elements)}
 	}
 	return []candidate{{node: n, set: 1 << r.source}}
 }
@@ -382,7 +382,7 @@ func (r *relation) filtered(q *query) Node {
 		out = q.keep(out)
 		s.Expected = out.Estimate()
 	}
-	if pred := conjunct.Join(r.pred); pred != nil {
+	if pred := expr.AllOf(r.pred); pred != nil {
 		s.Expected.Rows *= newEstimator(r, &q.scope.opt).Selectivity(r.pred)
 		out = &Filter{Step: s, Input: out, Pred: toSlots(pred, layout)}
 	}

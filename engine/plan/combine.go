@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -59,7 +58,7 @@ func (q *query) union(r *relation, e *estimate.Estimator, indexes []*schema.Inde
 		if u.Expected.Cost+u.Expected.Rows*(c.Hash+c.Fetch)+ahead >= most {
 			return nil
 		}
-		n := q.keysOnly(r, e, indexes, conjunct.Split(slices.Clone(rest), b))
+		n := q.keysOnly(r, e, indexes, expr.Terms(slices.Clone(rest), b))
 		if n == nil {
 			return nil
 		}
@@ -192,7 +191,7 @@ func (q *query) fetch(r *relation, e *estimate.Estimator, keys Node) Node {
 	s.Expected.Cost += s.Expected.Rows*c.Fetch + c.Trips(s.Expected.Rows, c.Batch)
 	s.Expected.Rows = r.foundBy(e)
 	return &Fetch{Step: s, Input: keys, Source: r.sourceTable(),
-		Filter: toSlots(conjunct.Join(r.pred), p.layout)}
+		Filter: toSlots(expr.AllOf(r.pred), p.layout)}
 }
 
 // intersections returns the candidate that reads the two most selective indexes and

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
@@ -45,9 +44,9 @@ func (q *query) distribute() (gates []expr.Expr) {
 		switch {
 		case len(r.pred) == 0:
 		case normal:
-			r.pred = conjunct.Split(nil, spans.Conjunction(r.pred))
+			r.pred = expr.Terms(nil, spans.Conjunction(r.pred))
 		default:
-			r.pred = conjunct.Split(nil, q.normalise(conjunct.Join(r.pred)))
+			r.pred = expr.Terms(nil, q.normalise(expr.AllOf(r.pred)))
 		}
 	}
 	q.collectNeeds()

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 )
@@ -139,7 +138,7 @@ func (f *finisher) late() {
 	for range f.q.late {
 		s.Expected.Rows *= estimate.DefaultOther
 	}
-	f.n = &Filter{Step: s, Input: f.n, Pred: f.slots(conjunct.Join(f.q.late))}
+	f.n = &Filter{Step: s, Input: f.n, Pred: f.slots(expr.AllOf(f.q.late))}
 }
 
 // charge adds what the subqueries in expressions cost that are evaluated for each row of a step:
@@ -303,7 +302,7 @@ func (f *finisher) group() {
 		g.Expected.Startup = g.Expected.Cost
 	}
 	f.n, f.grouped = g, true
-	if having := conjunct.Join(q.having); having != nil {
+	if having := expr.AllOf(q.having); having != nil {
 		s := f.step()
 		f.charge(&s, having)
 		s.Expected.Rows = estimate.Clamp(s.Expected.Rows * estimate.DefaultOther)

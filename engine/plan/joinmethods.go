@@ -89,7 +89,7 @@ func (q *query) filterAbove(c *candidate, terms []expr.Expr) {
 	for range terms {
 		s.Expected.Rows *= estimate.DefaultOther
 	}
-	c.node = &Filter{Step: s, Input: c.node, Pred: toSlots(conjunct.Join(terms), s.Elements)}
+	c.node = &Filter{Step: s, Input: c.node, Pred: toSlots(expr.AllOf(terms), s.Elements)}
 }
 
 // joinRows estimates the result of a join.
@@ -166,7 +166,7 @@ func (q *query) newJoin(c candidate, right Node, r *relation, j joinTerms,
 		n.LeftKeys = append(n.LeftKeys, toSlots(j.left[i], c.node.Layout()))
 		n.RightKeys = append(n.RightKeys, toSlots(j.right[i], right.Layout()))
 	}
-	n.On = toSlots(conjunct.Join(j.on), both)
+	n.On = toSlots(expr.AllOf(j.on), both)
 	n.Expected = e
 	return n
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
@@ -38,7 +37,7 @@ func (q *query) resolveGroups() error {
 	if err != nil {
 		return err
 	}
-	q.having = conjunct.Split(nil, q.normalise(having))
+	q.having = expr.Terms(nil, q.normalise(having))
 	return nil
 }
 

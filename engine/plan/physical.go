@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -192,8 +191,8 @@ func (d *Physical) compile(outputs []Output) (err error) {
 		err = errors.Join(err, failed)
 		return &out
 	}
-	d.Filter = program(conjunct.Join(entry), &d.EntryColumns)
-	d.Residual = program(conjunct.Join(row), &d.TestColumns)
+	d.Filter = program(expr.AllOf(entry), &d.EntryColumns)
+	d.Residual = program(expr.AllOf(row), &d.TestColumns)
 	d.RowColumns.Union(d.TestColumns)
 	for _, o := range outputs {
 		if c, ok := o.Expr.(expr.Column); ok {

@@ -236,7 +236,7 @@ func (p *path) lead(e *estimate.Estimator, at int, cost float64) {
 		}
 		rest := 1.0
 		for _, branch := range or.Terms {
-			terms := conjunct.Split(nil, branch)
+			terms := expr.Terms(nil, branch)
 			if !begins(terms, p.key.Ordinals[at], p.reverse != f.Desc) {
 				continue
 			}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 )
 
 // pushDown moves what is tested on the rows of a query of FROM into it: through its columns, and
@@ -27,7 +26,7 @@ func (q *query) pushDown(r *relation) {
 		for i, s := range r.sub.all() {
 			part := s.query
 			part.correlated = part.correlated || q.scope.hasArgument(inside[i])
-			part.where = conjunct.Split(part.where, part.normalise(inside[i]))
+			part.where = expr.Terms(part.where, part.normalise(inside[i]))
 		}
 		return true
 	})

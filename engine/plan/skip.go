@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
@@ -35,7 +34,7 @@ func (q *query) skipRanges(p *path, e *estimate.Estimator) (found []*path) {
 		}
 		v := *p
 		v.skip = &skipPath{columns: m,
-			template: spans.Compile(p.part(m).Key, conjunct.Join(p.pred))}
+			template: spans.Compile(p.part(m).Key, expr.AllOf(p.pred))}
 		found = append(found, &v)
 	}
 	return found

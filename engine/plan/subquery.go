@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/logical"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
@@ -475,7 +474,7 @@ func (q *query) mapOuter(f func(expr.Column) expr.Expr) {
 		if len(list) == 0 {
 			return nil
 		}
-		return conjunct.Split(nil, q.normalise(replace(conjunct.Join(list))))
+		return expr.Terms(nil, q.normalise(replace(expr.AllOf(list))))
 	}
 	for _, r := range q.rels {
 		r.on = terms(r.on)
@@ -488,7 +487,7 @@ func (q *query) mapOuter(f func(expr.Column) expr.Expr) {
 	where := append(q.where, q.late...)
 	q.where, q.late = nil, nil
 	if len(where) > 0 {
-		q.addWhere(replace(conjunct.Join(where)))
+		q.addWhere(replace(expr.AllOf(where)))
 	}
 	q.having = terms(q.having)
 	for i, g := range q.groups {

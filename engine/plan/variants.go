@@ -255,7 +255,7 @@ func (v *variants) watchTerms(e *estimate.Estimator, terms []expr.Expr) {
 	for _, t := range terms {
 		if or, ok := t.(expr.Or); ok {
 			for _, b := range or.Terms {
-				v.watchTerms(e, conjunct.Split(nil, b))
+				v.watchTerms(e, expr.Terms(nil, b))
 			}
 			continue
 		}

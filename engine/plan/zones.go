@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
@@ -19,7 +18,7 @@ import (
 func (p *path) zonesOf(terms []expr.Expr, pred expr.Expr) *spans.ZoneTemplate {
 	if p.index != nil {
 		if terms = p.entryTerms(terms); len(terms) > 0 {
-			pred = conjunct.Join(terms)
+			pred = expr.AllOf(terms)
 		}
 	}
 	if p.point || p.probe != nil || p.skip != nil || len(terms) == 0 {
@@ -81,7 +80,7 @@ const (
 
 // zoned returns the share of the rows, or entries, that zones leave, 1 if it is not known.
 func (p *path) zoned(e *estimate.Estimator) float64 {
-	pred := conjunct.Join(p.pred)
+	pred := expr.AllOf(p.pred)
 	if pred == nil || p.probe != nil {
 		return 1
 	}

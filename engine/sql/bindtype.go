@@ -153,19 +153,10 @@ func (sc *scope) typeOfCall(e expr.Func) typ {
 	return plainType(typesOfKinds[out.Kind])
 }
 
-// typeOfChoice returns the type of one of several values: the first that is known, a wider one
-// for numbers of several kinds.
+// typeOfChoice returns the type of one of several values.
 func (sc *scope) typeOfChoice(list []expr.Expr) (out typ) {
 	for _, e := range list {
-		t := sc.typeOf(e)
-		switch {
-		case !t.known():
-		case !out.known(), out.date() && t.time():
-			out = t
-		case t.column.Kind() != out.column.Kind() && t.column.Kind().Numeric() &&
-			(t.float() || out.integer()):
-			out = t.widest()
-		}
+		out = union(out, sc.typeOf(e))
 	}
 	return out
 }

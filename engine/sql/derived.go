@@ -159,7 +159,8 @@ func (sc *scope) bindSet(s *syntax.SetOperation) {
 	}
 }
 
-// union returns the type of a column of a set operation.
+// union returns the type of what is a value of one of two types: the first that is known, a wider
+// one for numbers of several kinds.
 func union(a, b typ) typ {
 	switch {
 	case !a.known(), a.date() && b.time():

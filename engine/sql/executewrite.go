@@ -38,32 +38,34 @@ func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (Res
 	switch {
 	case in.upsert != nil:
 		err = s.insertUpserting(ctx, t, v, rows, &result)
-		return result, err
-	case in.conflict == syntax.ConflictIgnored:
-		err = s.insertMissing(ctx, t, v, rows, &result)
-		return result, err
 	case in.conflict == syntax.ConflictReplaces:
 		err = s.insertReplacing(ctx, t, v, rows, &result)
-		return result, err
-	case late:
-		err = s.insertLate(ctx, t, v, rows, &result)
-		return result, err
-	}
-	n, err := t.InsertMany(ctx, slices.Values(rows))
-	if result.Rows = int64(n); n > 0 {
-		result.note(in.table, rows[n-1])
+	case in.conflict == syntax.ConflictIgnored, late:
+		err = s.insertEach(ctx, t, v, rows, &result)
+	default:
+		var n int
+		n, err = t.InsertMany(ctx, slices.Values(rows))
+		if result.Rows = int64(n); n > 0 {
+			result.note(in.table, rows[n-1])
+		}
 	}
 	return result, err
 }
 
-// insertLate inserts rows in one transaction, and then evaluates RETURNING.
-func (s *Stmt) insertLate(ctx context.Context, t *table.Table, v *valuer, rows [][]expr.Value,
+// insertEach inserts rows in one transaction, with OR IGNORE those whose key and unique values are
+// free, and then evaluates RETURNING.
+func (s *Stmt) insertEach(ctx context.Context, t *table.Table, v *valuer, rows [][]expr.Value,
 	result *Result) error {
 	return s.session.update(ctx, func(tx *table.Tx) error {
 		*result = Result{Statement: result.Statement, returned: v.returning()}
 		in := t.In(tx)
 		for _, row := range rows {
-			if err := in.Insert(ctx, row); err != nil {
+			err := in.Insert(ctx, row)
+			if errors.Is(err, table.ErrUnique) && v.insert.conflict == syntax.ConflictIgnored {
+				result.Skipped++
+				continue
+			}
+			if err != nil {
 				return err
 			}
 			result.Rows++
@@ -81,31 +83,6 @@ func (r *Result) note(t *schema.Table, row []expr.Value) {
 	if o := t.IdentityColumn(); o >= 0 {
 		r.LastID, r.HasLastID = row[o].AsInt()
 	}
-}
-
-// insertMissing inserts the rows whose key and unique values are free, in one transaction.
-func (s *Stmt) insertMissing(ctx context.Context, t *table.Table, v *valuer,
-	rows [][]expr.Value, result *Result) error {
-	return s.session.update(ctx, func(tx *table.Tx) error {
-		result.Rows, result.Skipped = 0, 0
-		result.returned = v.returning()
-		in := t.In(tx)
-		for _, row := range rows {
-			switch err := in.Insert(ctx, row); {
-			case errors.Is(err, table.ErrUnique):
-				result.Skipped++
-			case err != nil:
-				return err
-			default:
-				result.Rows++
-				result.note(t.Schema(), row)
-				if err := result.returned.add(row); err != nil {
-					return err
-				}
-			}
-		}
-		return result.returned.finish(ctx, tx, s.session.db)
-	})
 }
 
 // replaceRows is how many rows INSERT OR REPLACE writes in one transaction.

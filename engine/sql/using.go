@@ -53,10 +53,7 @@ func (sc *scope) using(source int, names []syntax.Name) expr.Expr {
 			sc.merged.columns = append(sc.merged.columns, left)
 		}
 	}
-	if len(terms) == 1 {
-		return terms[0]
-	}
-	return expr.And{Terms: terms}
+	return expr.AllOf(terms)
 }
 
 // sides returns the columns that a name of USING stands for: that of the sources before one, and

@@ -190,12 +190,5 @@ func pause(ctx context.Context, attempt int) error {
 		return nil
 	}
 	most := min(50*time.Microsecond<<min(attempt-4, 10), 5*time.Millisecond)
-	timer := time.NewTimer(rand.N(most))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return sleep(ctx, rand.N(most))
 }

@@ -28,13 +28,10 @@ func (k *Key) Condition(s Span) expr.Expr {
 	if s.Points < len(k.Fields) {
 		terms = append(terms, k.limits(s, s.Lo[:len(s.Lo)-len(lo)], lo)...)
 	}
-	switch len(terms) {
-	case 0:
+	if len(terms) == 0 {
 		return True
-	case 1:
-		return terms[0]
 	}
-	return expr.And{Terms: terms}
+	return expr.AllOf(terms)
 }
 
 func (k *Key) column(i int) expr.Expr {

@@ -74,12 +74,8 @@ func (z *ZoneTemplate) compile() {
 
 // about returns the terms of the predicate that a column is in: the others say nothing about it.
 func (z *ZoneTemplate) about(ordinal int) expr.Expr {
-	and, ok := z.pred.(expr.And)
-	if !ok {
-		return z.pred
-	}
 	var terms []expr.Expr
-	for _, t := range and.Terms {
+	for _, t := range expr.Terms(nil, z.pred) {
 		if expr.Has(t, func(e expr.Expr) bool {
 			c, ok := e.(expr.Column)
 			return ok && c.Source == z.source && c.Ordinal == ordinal
@@ -87,10 +83,7 @@ func (z *ZoneTemplate) about(ordinal int) expr.Expr {
 			terms = append(terms, t)
 		}
 	}
-	if len(terms) == 1 {
-		return terms[0]
-	}
-	return expr.And{Terms: terms}
+	return expr.AllOf(terms)
 }
 
 // Zones is the predicate on column zones that a template is for some parameters. It is bound when

@@ -3,36 +3,9 @@
 package conjunct
 
 import (
-	"slices"
-
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
-
-// Split appends the terms that an AND consists of.
-func Split(dst []expr.Expr, e expr.Expr) []expr.Expr {
-	if e == nil {
-		return dst
-	}
-	if and, ok := e.(expr.And); ok {
-		for _, t := range and.Terms {
-			dst = Split(dst, t)
-		}
-		return dst
-	}
-	return append(dst, e)
-}
-
-// Join is the opposite of Split; nil of nothing.
-func Join(terms []expr.Expr) expr.Expr {
-	switch len(terms) {
-	case 0:
-		return nil
-	case 1:
-		return terms[0]
-	}
-	return expr.And{Terms: slices.Clone(terms)}
-}
 
 // Equality takes column = constant, column IS NULL and list contains constant apart. The column has
 // the collation of the comparison, which may take more texts for equal than its own does.

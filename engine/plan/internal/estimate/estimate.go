@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/internal/stats"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -78,7 +77,7 @@ func (e *Estimator) Entries(x *schema.Index) float64 {
 		return max(1, k.Entries*e.growth())
 	}
 	if x != nil && x.Where != nil {
-		return max(1, e.Rows()*e.Selectivity(conjunct.Split(nil, spans.Normalise(x.Where))))
+		return max(1, e.Rows()*e.Selectivity(expr.Terms(nil, spans.Normalise(x.Where))))
 	}
 	return e.Rows()
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/plan/internal/conjunct"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 )
@@ -155,7 +154,7 @@ func (e *Estimator) reachOr(ordinal int, reverse bool, terms []expr.Expr, at int
 	rest := slices.Delete(slices.Clone(terms), at, at+1)
 	all := e.Selectivity(terms)
 	for _, t := range or.Terms {
-		branch := conjunct.Split(rest[:len(rest):len(rest)], t)
+		branch := expr.Terms(rest[:len(rest):len(rest)], t)
 		b, w := e.reach(ordinal, reverse, branch, room)
 		share := max(e.Selectivity(branch), 1e-12)
 		if f := b + w/max(1, e.Rows()*share); f < first {

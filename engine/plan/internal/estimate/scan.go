@@ -63,7 +63,7 @@ func (e *Estimator) Most(key *spans.Key, i int, terms []expr.Expr) float64 {
 		if or, ok := t.(expr.Or); ok {
 			sum := 0.0
 			for _, branch := range or.Terms {
-				sum += e.Most(key, i, conjunct.Split(nil, branch))
+				sum += e.Most(key, i, expr.Terms(nil, branch))
 			}
 			most = min(most, sum)
 		} else if c, ok := t.(expr.Cmp); ok && spans.IsConstant(c.R) {
@@ -219,7 +219,7 @@ func (w *scanWalk) joint() float64 { return w.e.allEqual(w.equals) }
 func (w *scanWalk) branches(i int, or expr.Or, rest []expr.Expr, depth int) (f, r float64) {
 	points := true
 	for _, b := range or.Terms {
-		terms := conjunct.Split(rest[:len(rest):len(rest)], b)
+		terms := expr.Terms(rest[:len(rest):len(rest)], b)
 		_, point := conjunct.PointOn(&w.key.Key, i, terms)
 		_, list := conjunct.ListOn(&w.key.Key, i, terms)
 		points = points && (point || list)

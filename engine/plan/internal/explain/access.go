@@ -140,11 +140,11 @@ func (n accessText) describeSpans(e *Explanation) {
 		e.attr("nothing", "the condition is never true")
 		return
 	case x != nil && x.Sharded() && !n.Spans.Whole():
-		e.attr("spans", n.rewriteText())
+		e.attr("spans", n.spansText(true))
 	case n.Spans.Whole():
 		e.attr("spans", "all")
 	default:
-		e.attr("spans", n.spansText())
+		e.attr("spans", n.spansText(false))
 	}
 	e.attrIf(n.Spans.Truncated, "spans truncated", "")
 	if x == nil {
@@ -154,29 +154,21 @@ func (n accessText) describeSpans(e *Explanation) {
 	}
 }
 
-// spansText writes the first spans as conditions.
-func (n accessText) spansText() string {
+// spansText writes the first spans as conditions; with the buckets as one would have to write
+// them by hand for an index that has the bucket as its first column.
+func (n accessText) spansText(buckets bool) string {
 	var texts []string
 	for i, s := range n.Spans.Spans {
-		if i == shownSpans {
+		switch {
+		case i == shownSpans:
 			texts = append(texts, fmt.Sprintf("… (%d)", len(n.Spans.Spans)))
-			break
+			return strings.Join(texts, "; ")
+		case buckets:
+			one := spans.Set{Spans: []spans.Span{s}}
+			texts = append(texts, spans.Rewrite(n.Spread(), one))
+		default:
+			texts = append(texts, n.Key.Condition(s).String())
 		}
-		texts = append(texts, n.Key.Condition(s).String())
-	}
-	return strings.Join(texts, "; ")
-}
-
-// rewriteText is spansText with the buckets, as one would have to write the condition by
-// hand for an index that has the bucket as its first column.
-func (n accessText) rewriteText() string {
-	var texts []string
-	for i, s := range n.Spans.Spans {
-		if i == shownSpans {
-			texts = append(texts, fmt.Sprintf("… (%d)", len(n.Spans.Spans)))
-			break
-		}
-		texts = append(texts, spans.Rewrite(n.Spread(), spans.Set{Spans: []spans.Span{s}}))
 	}
 	return strings.Join(texts, "; ")
 }

@@ -110,19 +110,19 @@ func (sel *Select) merge(i int) *Select {
 	})
 	out.From = slices.Replace(out.From, i, i+1, sel.renamed(i, in.From)...)
 	out.Hints.Index = sel.mergedHints(i, in)
-	terms := []expr.Expr{in.Where}
+	terms := expr.Terms(nil, in.Where)
 	switch {
 	case i == 0:
 		out.Joins = slices.Concat(in.Joins, out.Joins)
 	case out.Joins[i-1].Kind == operator.Inner:
-		terms = append(terms, out.Joins[i-1].On)
+		terms = expr.Terms(terms, out.Joins[i-1].On)
 		out.Joins[i-1].On = nil
 		out.Joins = slices.Insert(out.Joins, i, in.Joins...)
 	default:
-		out.Joins[i-1].On = allOf(in.Where, out.Joins[i-1].On)
+		out.Joins[i-1].On = expr.AllOf(expr.Terms(terms, out.Joins[i-1].On))
 		terms = nil
 	}
-	out.Where = allOf(append(terms, out.Where)...)
+	out.Where = expr.AllOf(expr.Terms(terms, out.Where))
 	if len(sel.From) == 1 && len(out.OrderBy)+len(out.GroupBy)+len(out.Aggregates) == 0 &&
 		!out.Distinct {
 		out.OrderBy = in.OrderBy
@@ -166,23 +166,6 @@ func (sel *Select) mergedHints(i int, in *Select) map[int]string {
 		out[i+at] = name
 	}
 	return out
-}
-
-// allOf returns the AND of conditions; some may be nil.
-func allOf(conditions ...expr.Expr) expr.Expr {
-	var terms []expr.Expr
-	for _, c := range conditions {
-		if c != nil {
-			terms = append(terms, c)
-		}
-	}
-	switch len(terms) {
-	case 0:
-		return nil
-	case 1:
-		return terms[0]
-	}
-	return expr.And{Terms: terms}
 }
 
 // substitute returns a copy of a query with the columns of a query around, so many steps out,

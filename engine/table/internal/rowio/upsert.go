@@ -11,11 +11,7 @@ import (
 
 // Upsert adds a row whether or not there is one with its key.
 func (w *Writer) Upsert(ctx context.Context, row []expr.Value) error {
-	row, err := w.stored(row)
-	if err != nil {
-		return err
-	}
-	key, err := w.rowKey(row)
+	key, row, err := w.stored(row)
 	if err != nil {
 		return err
 	}

@@ -209,16 +209,24 @@ func (w *Writer) next() error {
 	return context.Cause(w.ctx)
 }
 
-// stored returns a row as its readers will see it, where that makes a difference: to the
-// conditions of partial indexes, to when it expires, to the numbers of an identity column, and to
-// the checks of the table, which it satisfies then.
-func (w *Writer) stored(row []expr.Value) ([]expr.Value, error) {
-	if err := w.next(); err != nil {
-		return nil, err
+// stored returns the key of a row, and the row as its readers will see it, where that makes a
+// difference: to the conditions of partial indexes, to when it expires, to the numbers of an
+// identity column, and to the checks of the table, which it satisfies then.
+func (w *Writer) stored(row []expr.Value) (key store.Key, out []expr.Value, err error) {
+	if err = w.next(); err != nil {
+		return key, nil, err
 	}
-	if !w.rules.Converts {
-		return row, nil
+	if w.rules.Converts {
+		if row, err = w.converted(row); err != nil {
+			return key, nil, err
+		}
 	}
+	key, err = w.rowKey(row)
+	return key, row, err
+}
+
+// converted returns a row as columns hold it, which satisfies the checks of the table.
+func (w *Writer) converted(row []expr.Value) ([]expr.Value, error) {
 	own := slices.Clone(row)
 	if err := w.rules.Schema.Convert(own); err != nil {
 		return nil, err
@@ -239,11 +247,7 @@ func (w *Writer) Number() int64 { return w.number }
 
 // Insert adds a row that must not be there, and its entries.
 func (w *Writer) Insert(row []expr.Value) error {
-	row, err := w.stored(row)
-	if err != nil {
-		return err
-	}
-	key, err := w.rowKey(row)
+	key, row, err := w.stored(row)
 	if err != nil {
 		return err
 	}
@@ -317,11 +321,7 @@ func (w *Writer) compute(key store.Key, old, row []expr.Value, rewrite bool) (*s
 
 // Replace turns the row of an item into another one, which may have another key.
 func (w *Writer) Replace(it *store.Item, old, row []expr.Value) error {
-	row, err := w.stored(row)
-	if err != nil {
-		return err
-	}
-	key, err := w.rowKey(row)
+	key, row, err := w.stored(row)
 	if err != nil {
 		return err
 	}
