@@ -42,7 +42,7 @@ func (c Collation) Fold(s string) string {
 	if c.folded(s) {
 		return s
 	}
-	return string(c.appendFolded(nil, s))
+	return string(c.AppendFolded(nil, s))
 }
 
 // folded reports whether s is its own folded form. It allocates nothing.
@@ -67,8 +67,11 @@ func (c Collation) folded(s string) bool {
 	return true
 }
 
-// appendFolded appends the folded form of s, not escaped. c is not CollateBytes.
-func (c Collation) appendFolded(dst []byte, s string) []byte {
+// AppendFolded appends the folded form of s: see Fold.
+func (c Collation) AppendFolded(dst []byte, s string) []byte {
+	if c == CollateBytes {
+		return append(dst, s...)
+	}
 	for i := 0; i < len(s); {
 		b := s[i]
 		if b < utf8.RuneSelf || c != CollateUnicode {
@@ -122,7 +125,7 @@ func (c Collation) appendOpen(dst []byte, s string) []byte {
 	for {
 		// A zero byte is a character by itself, so folding the parts is folding the whole.
 		part, rest, more := strings.Cut(s, "\x00")
-		dst = c.appendFolded(dst, part)
+		dst = c.AppendFolded(dst, part)
 		if !more {
 			return dst
 		}

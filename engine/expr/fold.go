@@ -2,7 +2,6 @@ package expr
 
 import (
 	"cmp"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/kstonedb/kstone/keycodec"
@@ -60,28 +59,13 @@ func (f *folder) next() (b byte, ok bool) {
 	case 'A' <= b && b <= 'Z':
 		b += 'a' - 'A'
 	case b >= utf8.RuneSelf && f.collation == keycodec.CollateUnicode:
-		r, n := utf8.DecodeRuneInString(f.text)
-		if r == utf8.RuneError && n == 1 {
-			break // not UTF-8: the byte stays
-		}
+		_, n := utf8.DecodeRuneInString(f.text)
+		f.at, f.end = 1, len(f.collation.AppendFolded(f.buf[:0], f.text[:n]))
 		f.text = f.text[n:]
-		f.at, f.end = 1, utf8.EncodeRune(f.buf[:], foldRune(r))
 		return f.buf[0], true
 	}
 	f.text = f.text[1:]
 	return b, true
-}
-
-// foldRune is the folding of keycodec.CollateUnicode; a test compares the two.
-func foldRune(r rune) rune {
-	if unicode.SimpleFold(r) == r {
-		return r
-	}
-	upper := unicode.ToUpper(r)
-	if 0x13a0 <= upper && upper <= 0x13f5 { // Cherokee folds to upper case
-		return upper
-	}
-	return unicode.ToLower(upper)
 }
 
 func bit(b bool) int {
