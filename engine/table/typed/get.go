@@ -123,10 +123,9 @@ func (t *Table[T]) fillKey(b *binding, values []expr.Value, row *T) {
 func (t *Table[T]) load(ctx context.Context, r table.Reader, b *binding, s *getScratch,
 	row unsafe.Pointer) error {
 	return b.table.In(r).Read(ctx, func(def *schema.Table, from store.Reader) (err error) {
-		if def != b.schema {
-			if b, err = t.bindTo(b.table, def); err != nil {
-				return err
-			}
+		b, err := t.at(b, def)
+		if err != nil {
+			return err
 		}
 		key, err := s.key(def)
 		if err != nil {
@@ -166,10 +165,9 @@ func (t *Table[T]) MultiGet(ctx context.Context, r table.Reader, rows []T) (foun
 		return nil, err
 	}
 	err = b.table.In(r).Read(ctx, func(def *schema.Table, from store.Reader) (err error) {
-		if def != b.schema {
-			if b, err = t.bindTo(b.table, def); err != nil {
-				return err
-			}
+		b, err := t.at(b, def)
+		if err != nil {
+			return err
 		}
 		keys, err := t.keysOf(b, rows)
 		if err != nil {

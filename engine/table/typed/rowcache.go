@@ -175,11 +175,11 @@ func (c *RowCache[T]) fill(ctx context.Context, b *binding, name string, k store
 
 	var expiry int64
 	err := c.bound.Read(ctx, func(def *schema.Table, from store.Reader) (err error) {
-		if def != b.schema {
-			if b, err = c.table.bindTo(c.bound, def); err != nil {
-				return err
-			}
+		now, err := c.table.at(b, def)
+		if err != nil {
+			return err
 		}
+		b = now
 		it, err := store.GetItem(ctx, from, k)
 		if err != nil {
 			return err

@@ -289,6 +289,15 @@ func (t *Table[T]) bind(db *table.DB) (*binding, error) {
 	return t.bindTo(handle, handle.Schema())
 }
 
+// at returns the binding to a definition of the table that b is a binding to: b itself, but for the
+// moment of a change.
+func (t *Table[T]) at(b *binding, def *schema.Table) (*binding, error) {
+	if b.schema == def {
+		return b, nil
+	}
+	return t.bindTo(b.table, def)
+}
+
 // bindTo returns the binding to a definition.
 func (t *Table[T]) bindTo(handle *table.Table, s *schema.Table) (*binding, error) {
 	if known, ok := t.bound.Load(handle); ok && known.(*binding).schema == s {
