@@ -263,3 +263,26 @@ func TestPagesOfALogThatStreams(t *testing.T) {
 		t.Errorf("the log ends at %d, want %d", tail.LastSeq, last)
 	}
 }
+
+// A log that streams keeps little of what it has written in its mapping, whenever it is synced.
+func TestPagesWithoutSyncs(t *testing.T) {
+	fsys, o := ready(t, 8<<20)
+	l := openNew(t, o)
+	for active(t, l).Num < 2 {
+		_, err := l.Append(make([]byte, 1000))
+		ok(t, err)
+	}
+	before := fsys.letGo()
+	for range 5000 {
+		_, err := l.Append(make([]byte, 1000))
+		ok(t, err)
+	}
+	if n := fsys.letGo() - before; n < 3 || n > 5 {
+		t.Errorf("pages of 5 MB are let go %d times, want once a MiB", n)
+	}
+	last := l.LastSeq()
+	ok(t, l.Close())
+	if tail, _ := replay(t, o, 0, last+1); tail.LastSeq != last {
+		t.Errorf("the log ends at %d, want %d", tail.LastSeq, last)
+	}
+}

@@ -110,14 +110,21 @@ const (
 	writableBytes = 64 << 10
 	// letGoBytes is how much a sync lets go at least: for less the call takes longer.
 	letGoBytes = 16 << 10
+	// keptBytes is how much of what a log that streams has written stays in the mapping.
+	keptBytes = 1 << 20
 )
 
 // makeWritable makes the pages writable that a record at [off, end) and some more after it take.
 // Why: the first store to a page faults, and 16 faults take twice as long as one call for 16 pages.
+// It lets go what was written before, which would be resident for nothing until the next sync.
 func (s *segment) makeWritable(off, end int64) {
 	s.writable = min(end+writableBytes, s.size)
 	if p, ok := s.mapping.(vfs.Pager); ok {
 		_ = p.Populate(off, s.writable-off) // a hint
+		if n := off - s.kept; n >= keptBytes {
+			_ = p.LetGo(s.kept, n)
+			s.kept = off
+		}
 	}
 }
 
