@@ -29,7 +29,7 @@ func (w *Writer) put(s *Slot, v expr.Value) error {
 			return nil
 		}
 	case keycodec.TypeTime:
-		if s.Unit < keycodec.FullRange {
+		if s.Unit > keycodec.Second && s.Unit < keycodec.FullRange && v.Kind() == expr.KindTime {
 			if ticks, ok := ticksOf(v, s.Unit); ok {
 				binary.LittleEndian.PutUint64(b, uint64(ticks))
 				return nil
