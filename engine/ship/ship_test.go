@@ -590,6 +590,34 @@ func TestShipperBeginsWithWhatIsDurable(t *testing.T) {
 	}
 }
 
+// A commit is durable in the database before it is put, so that no copy has what a power cut takes
+// back.
+func TestShippedIsDurable(t *testing.T) {
+	h := newHarbor(t)
+	disk := vfstest.NewCrash()
+	h.fs, h.opts.Durability = disk, engine.Process
+	h.reopen()
+	s := h.start(ship.Options{})
+	h.ships(s, 1)
+	var left *vfs.MemFS
+	h.dest.set(func(op, name string) error {
+		if op == "put" && strings.HasPrefix(name, "log/") {
+			left = disk.PowerCut(testutil.Rand(t), 0)
+		}
+		return nil
+	})
+	for range 5 {
+		h.put()
+	}
+	h.shipped(s)
+	ok(t, s.Close(ctx))
+	db := openOn(t, vfstest.CrashOf(left), h.opts)
+	if last := db.Metrics().LastVersion; last < h.last {
+		t.Errorf("version %d is put, and after a power cut the last is %d", h.last, last)
+	}
+	ok(t, db.Close())
+}
+
 // A moment is restored to the commit that was the newest then, never to a later one.
 func TestRestoreToATime(t *testing.T) {
 	h := newHarbor(t)

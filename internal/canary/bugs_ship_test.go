@@ -22,7 +22,7 @@ var shipBugs = []bug{
 			"engine/ship/log.go", "	if err := s.src.Log.Sync(last); err != nil {",
 			"	" + noError,
 		}},
-		"./engine/ship", "TestShipUnderFaults",
+		"./engine/ship", "TestShippedIsDurable",
 	},
 	{
 		"a second shipper fences the first: its epoch is not looked at",
