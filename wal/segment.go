@@ -121,10 +121,10 @@ func (s *segment) makeWritable(off, end int64) {
 	s.writable = min(end+writableBytes, s.size)
 	if p, ok := s.mapping.(vfs.Pager); ok {
 		_ = p.Populate(off, s.writable-off) // a hint
-		if n := off - s.kept; n >= keptBytes {
-			_ = p.LetGo(s.kept, n)
-			s.kept = off
-		}
+	}
+	if n := off - s.kept; n >= keptBytes {
+		s.letGo(s.kept, n)
+		s.kept = off
 	}
 }
 

@@ -20,8 +20,8 @@ type URL struct {
 	query   url.Values
 }
 
-// ParseURL reads the URL of a database of servers, each of which is a what. Errors do not have its
-// password.
+// ParseURL reads the URL of a database on servers. kind is its scheme; errors call a server what,
+// and do not have the password.
 func ParseURL(kind, what, s string) (*URL, error) {
 	u, err := url.Parse(s)
 	if err != nil {

@@ -18,7 +18,7 @@ func Key(name string, scale float64) func(result.Record) float64 {
 	return func(r result.Record) float64 { return r.Figures[name] * scale }
 }
 
-// By returns what divides one figure of a record by another; 0 if there is none.
+// By returns what divides one figure of a record by another, 0 if the record lacks one.
 func By(a, b string) func(result.Record) float64 {
 	return func(r result.Record) float64 {
 		if r.Figures[b] == 0 {

@@ -11,7 +11,7 @@ import (
 // appended to pk, and what the sort keys begin with appended to sk. With Probe.Unique it
 // is the one key (pk, sk), or pk alone of a table without sort key. Of a local index, whose entries
 // may be in any partition, pk stays as it is. found is false if nothing can be found: a value is
-// NULL or none of its column. It allocates nothing but what pk and sk need to grow.
+// NULL, or its column cannot hold it. It allocates nothing but what pk and sk need to grow.
 func (n *Access) AppendProbe(pk, sk []byte, values []expr.Value) (pk2, sk2 []byte, found bool) {
 	return AppendKey(pk, sk, n.Table, n.Index, n.Key.Fields[:len(values)],
 		func(i int) *expr.Value { return &values[i] })
