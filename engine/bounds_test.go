@@ -109,7 +109,7 @@ func TestCursorsKnowScanBounds(t *testing.T) {
 	db := openKeys(t, nil)
 	s := engine.Scan{From: engine.K("a", "m"), To: engine.K("b", "m")}
 	s.After = s.CursorAfter(engine.Item{Key: engine.K("a", "n")})
-	ok(t, lastError(db.Scan(ctx, s)))
+	ok(t, lastOf(db.Scan(ctx, s)))
 	for _, change := range []func(s *engine.Scan){
 		func(s *engine.Scan) { s.From.SK = nil },
 		func(s *engine.Scan) { s.To = engine.K("b", "n") },
@@ -118,7 +118,7 @@ func TestCursorsKnowScanBounds(t *testing.T) {
 	} {
 		other := s
 		change(&other)
-		wantIs(t, lastError(db.Scan(ctx, other)), engine.ErrInvalidCursor)
+		wantIs(t, lastOf(db.Scan(ctx, other)), engine.ErrInvalidCursor)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/testutil"
+	"github.com/kstonedb/kstone/keycodec"
 )
 
 func openMemory(t testing.TB, o engine.Options) *engine.DB {
@@ -25,34 +26,6 @@ func openMemory(t testing.TB, o engine.Options) *engine.DB {
 func number(v []byte) uint64 { return binary.BigEndian.Uint64(v) }
 
 func bytesOf(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
-
-// Goal: no write skew. Method: two kinds of transactions read a whole partition by query
-// and put one item only if it was empty; in a serializable history at most one item is
-// ever there.
-func TestQueriesOfTransactionsConflictWithPhantoms(t *testing.T) {
-	db := openMemory(t, engine.Options{Durability: engine.Process})
-	for round := range 100 {
-		pk := fmt.Appendf(nil, "round#%d", round)
-		var wg sync.WaitGroup
-		for w := range 4 {
-			wg.Go(func() {
-				err := db.Update(ctx, func(tx *engine.Tx) error {
-					for _, err := range tx.Query(ctx, engine.Query{PK: pk}) {
-						return err // somebody is there, or an error
-					}
-					return tx.Put(engine.Key{PK: pk, SK: []byte{'a' + byte(w)}}, nil)
-				})
-				if err != nil && !errors.Is(err, engine.ErrConflict) {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		if n, err := db.Count(ctx, engine.Query{PK: pk}); err != nil || n != 1 {
-			t.Fatalf("round %d: %d items, %v; want 1", round, n, err)
-		}
-	}
-}
 
 // Goal: of concurrent PutIfAbsent calls for a key exactly one wins, also over flushed
 // and deleted state.
@@ -82,21 +55,28 @@ func TestPutIfAbsentHasOneWinner(t *testing.T) {
 	}
 }
 
-// Goal: a batch over many stripes is seen whole or not at all, and snapshots are
-// prefixes of the commit order. Method: writers put the same counter into all keys by
-// batch; readers check that a snapshot shows one value everywhere and that values never
-// go back.
+// Goal: a batch over many stripes is seen whole or not at all, and snapshots are prefixes of the
+// commit order. Method: writers put the same counter into all keys by batch, while their stripes
+// are flushed and merged; whatever reads many keys at a moment finds one value everywhere.
 //
 // Promise (reads and writes): Snapshots and scans see whole batches, a prefix of the commits,
 // and every acknowledged one. Also `TestVisibleNeverPassesAnUnfinishedCommit`.
+// Promise (reads and writes): Gatherings beside writers, flushes and merges see whole commits,
+// in order.
 func TestBatchesAreSeenWhole(t *testing.T) {
-	db := openMemory(t, engine.Options{FlushRecords: 64, MaxRuns: 2, Durability: engine.Process})
-	const keys = 40
-	key := func(i int) engine.Key { return engine.Key{PK: fmt.Appendf(nil, "part#%d", i)} }
+	db := openMemory(t, engine.Options{
+		FlushRecords: 64, MaxRuns: 2, BlockBytes: 1 << 10, Durability: engine.Process,
+	})
+	var keys []engine.Key // in order
+	for _, p := range buckets(40) {
+		for i := range 4 {
+			keys = append(keys, engine.Key{PK: p, SK: fmt.Appendf(nil, "%04d", i)})
+		}
+	}
 	write := func(n uint64) {
 		b := engine.NewBatch()
-		for i := range keys {
-			if err := b.Put(key(i), bytesOf(n)); err != nil {
+		for _, k := range keys {
+			if err := b.Put(k, bytesOf(n)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -105,7 +85,7 @@ func TestBatchesAreSeenWhole(t *testing.T) {
 		}
 	}
 	write(0)
-	stop := time.Now().Add(700 * time.Millisecond)
+	stop := time.Now().Add(time.Second)
 	var wg sync.WaitGroup
 	var counter atomic.Uint64
 	for range 2 {
@@ -115,45 +95,80 @@ func TestBatchesAreSeenWhole(t *testing.T) {
 			}
 		})
 	}
-	for range 2 {
+	for reader := range 3 {
 		wg.Go(func() {
-			for time.Now().Before(stop) {
-				readWhole(t, db, keys, key)
+			for i := reader; time.Now().Before(stop) && !t.Failed(); i++ {
+				readWhole(t, db, keys, i)
 			}
 		})
 	}
 	wg.Wait()
 }
 
-func readWhole(t *testing.T, db *engine.DB, keys int, key func(int) engine.Key) {
+// readWhole reads all keys in one of the ways that do so at one moment.
+func readWhole(t *testing.T, db *engine.DB, keys []engine.Key, way int) {
 	s, err := db.Snapshot()
 	if err != nil {
 		t.Error(err)
 		return
 	}
 	defer s.Close()
-	first, err := s.Get(key(0))
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	for i := range keys {
-		v, err := s.Get(key(i * 7 % keys))
-		if err != nil || number(v) != number(first) {
-			t.Errorf("key %d shows %v, %v; key 0 shows %d", i, v, err, number(first))
-			return
+	first, n := uint64(0), 0
+	show := func(what string, k engine.Key, v []byte, err error) bool {
+		if err != nil || n > 0 && number(v) != first {
+			t.Errorf("%s shows %v as %v, %v; the first as %d", what, k, v, err, first)
+			return false
 		}
-	}
-	n := 0
-	for it, err := range s.Scan(ctx, engine.Scan{}) {
-		if err != nil || number(it.Value) != number(first) {
-			t.Errorf("scan shows %v, %v; want %d", it.Value, err, number(first))
-			return
-		}
+		first = number(v)
 		n++
+		return true
 	}
-	if n != keys {
-		t.Errorf("scan shows %d keys, want %d", n, keys)
+	want := len(keys)
+	switch what := way % 5; what {
+	case 0:
+		for i := range keys {
+			k := keys[i*7%len(keys)]
+			v, err := s.Get(k)
+			if !show("Get", k, v, err) {
+				return
+			}
+		}
+	case 1:
+		for it, err := range s.Scan(ctx, engine.Scan{}) {
+			if !show("Scan", it.Key, it.Value, err) {
+				return
+			}
+		}
+	case 2:
+		var r engine.Results
+		if err := db.MultiGet(ctx, keys, &r); err != nil {
+			t.Error(err)
+			return
+		}
+		for i, it := range r.All() {
+			if !show("MultiGet", keys[i], it.Value, nil) {
+				return
+			}
+		}
+	default:
+		g := engine.Gather{
+			PKs: buckets(40), Reverse: way%2 == 0, ByPartition: what == 3,
+			Spans: []keycodec.Span{{End: []byte("0001")}, {Start: []byte("0003")}},
+		}
+		want -= 40 * 2
+		var last engine.Key
+		for it, err := range db.Gather(ctx, g) {
+			if !show("Gather", it.Key, it.Value, err) {
+				return
+			}
+			if n > 1 && gatherOrder(&g, last, it.Key) >= 0 {
+				t.Errorf("%v comes after %v", it.Key, last)
+			}
+			last = it.Clone().Key
+		}
+	}
+	if n != want {
+		t.Errorf("way %d shows %d keys, want %d", way, n, want)
 	}
 }
 

@@ -112,7 +112,7 @@ func TestDamagedFileStaysOnItsOwn(t *testing.T) {
 	wantDamaged(second(db.Get(old)))
 	wantDamaged(second(db.Count(ctx, engine.Query{PK: victim.PK})))
 	wantDamaged(db.PutIf(old, nil, engine.IfAbsent())) // cannot know
-	wantDamaged(lastError(db.Scan(ctx, engine.Scan{})))
+	wantDamaged(lastOf(db.Scan(ctx, engine.Scan{})))
 
 	fresh := func(i int) engine.Key {
 		return engine.Key{PK: victim.PK, SK: fmt.Appendf(nil, "new%04d", i)}
@@ -168,13 +168,6 @@ func damageOneFile(
 	bad := filepath.Join("db", sstFiles(t, mem, prefix)[0])
 	flip(t, mem, bad, 50)
 	return bad
-}
-
-func lastError(seq func(func(engine.Item, error) bool)) (last error) {
-	for _, err := range seq {
-		last = err
-	}
-	return last
 }
 
 // A disk that fails to read for a while stops merges, not writes, and for that while only.

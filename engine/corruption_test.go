@@ -33,6 +33,11 @@ type matrix struct {
 // what is not damaged and reports the rest. Method: every file of a closed database is
 // damaged in every way, one at a time; at night every fifth byte.
 //
+// Promise (durability): A log that was cut off after an orderly Close, or is missing, is
+// noticed. Also `TestMissingFiles`.
+// Promise (damage): A changed, cut or missing byte in any file is an error or harmless, never a
+// wrong or missing item. Also `TestEveryFlippedByte`, `TestEveryTruncation` in `sst`;
+// `TestFlippedByte`, `TestTruncated` in `internal/manifest`.
 // Promise (damage): Every kind of damage to every kind of file (flips, cuts, zeros, moved
 // blocks, exchanged, older and foreign files) is an error that names file and offset, found by
 // `Verify`; other stripes stay readable; repair saves the rest.
@@ -254,5 +259,16 @@ func (m *matrix) saved(t *testing.T, what string, rep engine.RepairReport,
 		if base.StripeID(keycodec.Stripe(w.Key.PK)) != stripe && got[k].Version != w.Version {
 			t.Fatalf("%s: %s of another stripe is lost", what, w.Key)
 		}
+	}
+}
+
+func wantDamage(t *testing.T, what string, err error) {
+	t.Helper()
+	if !errors.Is(err, engine.ErrCorrupt) && !errors.Is(err, engine.ErrNotDatabase) {
+		t.Fatalf("%s: %v, want an error of corruption", what, err)
+	}
+	var c *engine.CorruptionError
+	if errors.As(err, &c) && c.File == "" {
+		t.Fatalf("%s: the error names no file: %v", what, err)
 	}
 }

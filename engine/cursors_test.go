@@ -161,23 +161,31 @@ spans of the other: 15c57984
 `
 
 // TestCursorsOfOtherLengths: a cursor is at least its frame and a key; what is shorter, longer or
-// changed anywhere is refused, already when it is parsed.
+// changed anywhere is refused, when it is parsed and when it is taken.
 func TestCursorsOfOtherLengths(t *testing.T) {
+	db := openMemory(t, engine.Options{})
 	q := engine.Query{PK: []byte("p")}
 	whole := q.CursorAfter(engine.Item{Key: pk("p")})
+	refused := func(c engine.Cursor) {
+		t.Helper()
+		wantIs(t, second(engine.ParseCursor(c.String())), engine.ErrInvalidCursor)
+		q.After = c
+		wantIs(t, second(db.Count(ctx, q)), engine.ErrInvalidCursor)
+	}
+	refused(append(engine.Cursor{}, append(whole, 0)...))
 	for n := range whole {
+		changed := append(engine.Cursor{}, whole...)
+		changed[n] ^= 1
+		refused(changed)
+		c := whole[:n]
 		if n == 0 {
 			continue // no cursor: the beginning
 		}
-		c := whole[:n]
+		refused(c)
 		err := second(engine.ParseCursor(c.String()))
-		wantIs(t, err, engine.ErrInvalidCursor)
 		if short := strings.Contains(err.Error(), "too short"); short != (n < 9) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
-		changed := append(engine.Cursor{}, whole...)
-		changed[n] ^= 1
-		wantIs(t, second(engine.ParseCursor(changed.String())), engine.ErrInvalidCursor)
 	}
 	got, err := engine.ParseCursor(whole.String())
 	if err != nil || string(got) != string(whole) {

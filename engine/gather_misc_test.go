@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -38,12 +36,12 @@ func loadBuckets(t testing.TB, db *engine.DB, partitions, entries int) {
 	ok(t, db.Apply(ctx, b))
 }
 
-// What a transaction has gathered, counted, or scanned within bounds does not change until
-// it commits, or it fails; what lies beside does not matter, nor what lies before the
-// position it has started from.
+// What a transaction has gathered, counted, looked up, or scanned within bounds does not change
+// until it commits, or it fails, and so is what its iterators may move over; what lies beside does
+// not matter, nor what lies before the position it has started from.
 //
-// Promise (reads and writes): What a transaction has gathered or scanned in bounds does not
-// change before it commits, or it fails.
+// Promise (reads and writes): What a transaction has gathered, looked up at once or scanned in
+// bounds does not change before it commits, or it fails.
 func TestChangesOfAGatheredRangeConflict(t *testing.T) {
 	span := []keycodec.Span{{Start: []byte("b"), End: []byte("d")}, {Start: []byte("m")}}
 	g := engine.Gather{PKs: [][]byte{[]byte("p1"), []byte("p2")}, Spans: span, Limit: 1}
@@ -53,27 +51,37 @@ func TestChangesOfAGatheredRangeConflict(t *testing.T) {
 	byPartition.ByPartition = true
 	scan := engine.Scan{From: engine.K("p1"), To: engine.K("p3")}
 	read := map[string]func(tx *engine.Tx) error{
-		"gather":       func(tx *engine.Tx) error { return lastError(tx.Gather(ctx, g)) },
-		"after":        func(tx *engine.Tx) error { return lastError(tx.Gather(ctx, after)) },
-		"by partition": func(tx *engine.Tx) error { return lastError(tx.Gather(ctx, byPartition)) },
+		"gather":       func(tx *engine.Tx) error { return lastOf(tx.Gather(ctx, g)) },
+		"after":        func(tx *engine.Tx) error { return lastOf(tx.Gather(ctx, after)) },
+		"by partition": func(tx *engine.Tx) error { return lastOf(tx.Gather(ctx, byPartition)) },
 		"count":        func(tx *engine.Tx) error { return second(tx.CountGather(ctx, g)) },
-		"scan":         func(tx *engine.Tx) error { return lastError(tx.Scan(ctx, scan)) },
+		"scan":         func(tx *engine.Tx) error { return lastOf(tx.Scan(ctx, scan)) },
 		"unordered": func(tx *engine.Tx) error {
 			return second(tx.CountScan(ctx, engine.Scan{From: scan.From, To: scan.To}))
+		},
+		"all": func(tx *engine.Tx) error { return oneOf(tx.ScanIterator(ctx, scan)) },
+		"iterate": func(tx *engine.Tx) error {
+			return oneOf(tx.QueryIterator(ctx, engine.Query{PK: []byte("p1")}))
+		},
+		"many": func(tx *engine.Tx) error {
+			var r engine.Results
+			keys := []engine.Key{pksk("p0", "c"), pksk("p1", "c"), pksk("p2", "c")}
+			ok(t, tx.Delete(keys[0])) // its own
+			return tx.MultiGet(ctx, keys, &r)
 		},
 	}
 	cases := []struct {
 		pk, sk   string
 		conflict string // the transactions that must fail
 	}{
-		{"p1", "c", "gather count scan unordered"},
-		{"p1", "b", "gather count scan unordered"},
-		{"p1", "cc", "gather count scan unordered after by partition"},
-		{"p2", "c", "gather count scan unordered after by partition"},
-		{"p2", "b", "gather count scan unordered by partition"},
-		{"p2", "z", "gather count scan unordered after by partition"},
-		{"p1", "d", "scan unordered"},
-		{"p2", "", "scan unordered"},
+		{"p1", "c", "gather count scan unordered all iterate many"},
+		{"p1", "b", "gather count scan unordered all iterate"},
+		{"p1", "cc", "gather count scan unordered after by partition all iterate"},
+		{"p2", "c", "gather count scan unordered after by partition all many"},
+		{"p2", "b", "gather count scan unordered by partition all"},
+		{"p2", "z", "gather count scan unordered after by partition all"},
+		{"p1", "d", "scan unordered all iterate"},
+		{"p2", "", "scan unordered all"},
 		{"p3", "c", ""},
 		{"p0", "c", ""},
 	}
@@ -98,6 +106,15 @@ func TestChangesOfAGatheredRangeConflict(t *testing.T) {
 	}
 }
 
+// oneOf moves an iterator by one item and closes it.
+func oneOf(i *engine.Iterator, err error) error {
+	if err != nil {
+		return err
+	}
+	i.Next()
+	return i.Close()
+}
+
 // In a transaction, what it has written itself has version 0, however it is read.
 func TestOwnWritesHaveNoVersion(t *testing.T) {
 	db := openMemory(t, engine.Options{Durability: engine.Process})
@@ -113,7 +130,12 @@ func TestOwnWritesHaveNoVersion(t *testing.T) {
 		tx.Query(ctx, engine.Query{PK: []byte("p")})(note)
 		tx.Scan(ctx, engine.Scan{})(note)
 		tx.Gather(ctx, engine.Gather{PKs: [][]byte{[]byte("p")}})(note)
-		if want := "[new:0 old:1 new:0 old:1 new:0 old:1]"; fmt.Sprint(got) != want {
+		var many engine.Results
+		ok(t, tx.MultiGet(ctx, []engine.Key{pksk("p", "new"), pksk("p", "old")}, &many))
+		for _, it := range many.All() {
+			note(it, nil)
+		}
+		if want := "[new:0 old:1 new:0 old:1 new:0 old:1 new:0 old:1]"; fmt.Sprint(got) != want {
 			t.Errorf("versions %v, want %s", got, want)
 		}
 		return nil
@@ -170,20 +192,20 @@ func TestBadGathers(t *testing.T) {
 		})
 	}
 	for _, g := range []engine.Gather{good, {}, {PKs: pks, After: cursor}} {
-		ok(t, lastError(db.Gather(ctx, g)))
+		ok(t, lastOf(db.Gather(ctx, g)))
 	}
 	s := engine.Scan{From: engine.K("a"), To: engine.K("b")}
 	s.After = s.CursorAfter(engine.Item{Key: pk("a")})
-	ok(t, lastError(db.Scan(ctx, s)))
+	ok(t, lastOf(db.Scan(ctx, s)))
 	for _, other := range []engine.Scan{{From: s.From}, {To: s.To}, {From: s.To, To: s.From}, {}} {
 		other.After = s.After
-		wantIs(t, lastError(db.Scan(ctx, other)), engine.ErrInvalidCursor)
+		wantIs(t, lastOf(db.Scan(ctx, other)), engine.ErrInvalidCursor)
 	}
 	q := engine.Query{PK: []byte("a"), SK: engine.SKRange(nil, nil)}
 	q.After = q.CursorAfter(engine.Item{Key: pksk("a", "x")})
-	ok(t, lastError(db.Query(ctx, q)))
+	ok(t, lastOf(db.Query(ctx, q)))
 	q.SK = engine.SKRange(nil, []byte{})
-	wantIs(t, lastError(db.Query(ctx, q)), engine.ErrInvalidCursor)
+	wantIs(t, lastOf(db.Query(ctx, q)), engine.ErrInvalidCursor)
 }
 
 // blocks returns how many blocks f asks for.
@@ -263,85 +285,6 @@ func TestGatherSeeksLazily(t *testing.T) {
 	g = engine.Gather{PKs: buckets(n), Limit: 10}
 	if asked := blocks(db, func() { takeAll(t, db.Gather(ctx, g)) }); asked > n+2 {
 		t.Errorf("10 items of %d partitions ask for %d blocks", n, asked)
-	}
-}
-
-// Gatherings that run beside writers, flushes and merges see whole commits only, in order,
-// and a snapshot that stays.
-//
-// Promise (reads and writes): Gatherings beside writers, flushes and merges see whole commits,
-// in order.
-func TestGatherWhileWriting(t *testing.T) {
-	const partitions, rows = 24, 40
-	db := openMemory(t, engine.Options{
-		Durability: engine.Process, FlushRecords: 200, BlockBytes: 1 << 10,
-	})
-	write := func(value string) error {
-		b := engine.NewBatch()
-		for i := range partitions * rows {
-			k := engine.Key{PK: bucket(i % partitions), SK: fmt.Appendf(nil, "%04d", i)}
-			if err := b.Put(k, []byte(value)); err != nil {
-				return err
-			}
-		}
-		return db.Apply(ctx, b)
-	}
-	ok(t, write("0"))
-	stop := make(chan struct{})
-	var writer sync.WaitGroup
-	defer writer.Wait()
-	defer close(stop)
-	writer.Go(func() {
-		for i := 1; ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-				if err := write(fmt.Sprint(i)); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		}
-	})
-	rounds := testutil.Effort(15, 60)
-	var readers sync.WaitGroup
-	for r := range 3 {
-		readers.Go(func() {
-			for i := range rounds {
-				g := engine.Gather{
-					PKs: buckets(partitions), Reverse: i%2 == 0, ByPartition: r == 2,
-					Spans: []keycodec.Span{{End: []byte("0300")}, {Start: []byte("0500")}},
-				}
-				checkWhole(t, db, &g, partitions*rows-200)
-			}
-		})
-	}
-	readers.Wait()
-}
-
-// checkWhole checks that all values of a gathering are the same, and that it has want items,
-// in order.
-func checkWhole(t *testing.T, db *engine.DB, g *engine.Gather, want int) {
-	var value []byte
-	var got []engine.Key
-	for it, err := range db.Gather(ctx, *g) {
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		if value == nil {
-			value = bytes.Clone(it.Value)
-		}
-		if !bytes.Equal(value, it.Value) {
-			t.Errorf("%s has %s, the first had %s", it.Key, it.Value, value)
-			return
-		}
-		got = append(got, it.Clone().Key)
-	}
-	inOrder := slices.IsSortedFunc(got, func(a, b engine.Key) int { return gatherOrder(g, a, b) })
-	if len(got) != want || !inOrder {
-		t.Errorf("%d items, want %d; in order: %v", len(got), want, inOrder)
 	}
 }
 

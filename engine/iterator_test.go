@@ -99,31 +99,3 @@ func TestBadIterators(t *testing.T) {
 	}
 	wantIs(t, i.Close(), engine.ErrEmptyPK)
 }
-
-// A transaction depends on all that its iterators may move over.
-func TestIteratorsConflict(t *testing.T) {
-	for name, open := range map[string]func(tx *engine.Tx) (*engine.Iterator, error){
-		"scan": func(tx *engine.Tx) (*engine.Iterator, error) {
-			return tx.ScanIterator(ctx, engine.Scan{From: engine.K("a"), To: engine.K("b")})
-		},
-		"query": func(tx *engine.Tx) (*engine.Iterator, error) {
-			return tx.QueryIterator(ctx, engine.Query{PK: []byte("a")})
-		},
-	} {
-		_, stored := boundaryKeys()
-		db := openKeys(t, stored)
-		for _, k := range []engine.Key{engine.K("a", "between"), engine.K("c")} {
-			err := db.Update(ctx, func(tx *engine.Tx) error {
-				i, err := open(tx)
-				ok(t, err)
-				i.Next()
-				ok(t, i.Close())
-				ok(t, db.Put(k, nil))
-				return tx.Put(engine.K("z"), nil)
-			})
-			if want := string(k.PK) == "a"; errors.Is(err, engine.ErrConflict) != want {
-				t.Errorf("%s, write of %q: %v", name, k, err)
-			}
-		}
-	}
-}

@@ -311,68 +311,6 @@ func TestBatchTooLarge(t *testing.T) {
 	}
 }
 
-// Cursors prove where they come from: damaged ones and those of another query are
-// refused, whatever the damage.
-func TestBadCursors(t *testing.T) {
-	db := openMemory(t, engine.Options{})
-	for _, s := range []string{"a", "b", "c"} {
-		ok(t, db.Put(pksk("p", s), nil))
-		ok(t, db.Put(pksk("q", s), nil))
-	}
-	item := engine.Item{Key: pksk("p", "b")}
-	q := engine.Query{PK: []byte("p"), SK: engine.SKGreater([]byte("a"))}
-	s := engine.Scan{Segments: 4, Segment: 1}
-	good, ofScan := q.CursorAfter(item), s.CursorAfter(item)
-	refuse := func(what string, q engine.Query, c engine.Cursor) {
-		t.Helper()
-		q.After = c
-		if _, err := db.Count(ctx, q); !errors.Is(err, engine.ErrInvalidCursor) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	for i := range good {
-		c := bytes.Clone(good)
-		c[i] ^= 1
-		refuse(fmt.Sprintf("byte %d flipped", i), q, c)
-		if i > 0 {
-			refuse(fmt.Sprintf("cut to %d bytes", i), q, good[:i])
-		}
-	}
-	refuse("longer", q, append(bytes.Clone(good), 0))
-	refuse("of a scan", q, ofScan)
-	refuse("reverse", engine.Query{PK: q.PK, SK: q.SK, Reverse: true}, good)
-	refuse("other PK", engine.Query{PK: []byte("q"), SK: q.SK}, good)
-	refuse("other condition", engine.Query{PK: q.PK}, good)
-	refuse("other operand", engine.Query{PK: q.PK, SK: engine.SKGreater([]byte("b"))}, good)
-	for name, other := range map[string]engine.Scan{
-		"other segment":  {Segments: 4, Segment: 2},
-		"other division": {Segments: 3, Segment: 1},
-		"unordered":      {Segments: 4, Segment: 1, Unordered: true},
-		"reverse":        {Segments: 4, Segment: 1, Reverse: true},
-	} {
-		other.After = ofScan
-		for _, err := range db.Scan(ctx, other) {
-			if !errors.Is(err, engine.ErrInvalidCursor) {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-	}
-	q.After = good
-	if n, err := db.Count(ctx, q); err != nil || n != 1 {
-		t.Errorf("good cursor: %d, %v", n, err)
-	}
-	text, err := engine.ParseCursor(good.String())
-	if err != nil || !bytes.Equal(text, good) {
-		t.Errorf("text form: %v, %v", text, err)
-	}
-	broken := []string{"", "!", good.String() + "A", good.String()[1:], strings.Repeat("A", 99)}
-	for _, bad := range broken {
-		if _, err := engine.ParseCursor(bad); !errors.Is(err, engine.ErrInvalidCursor) {
-			t.Errorf("cursor %q: %v", bad, err)
-		}
-	}
-}
-
 // A cursor of a version that this program does not know is refused even though its
 // checksum is right.
 func TestCursorOfNewerVersion(t *testing.T) {

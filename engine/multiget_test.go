@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -17,10 +16,11 @@ import (
 )
 
 // Goal: many keys at once find what Get finds one by one, in stripes with several runs
-// of several files and with range deletes, from memtables and files, and after a reopen.
+// of several files and with range deletes, from memtables and files, in databases, snapshots and
+// transactions, and after a reopen, whether or not they are expected to be there.
 //
 // Promise (reads and writes): Many keys at once are what they are one by one, all at one moment.
-// Also `TestFewKeysFindWhatGetFinds`, `TestMultiGetSeesBatchesWhole`.
+// Also `TestBatchesAreSeenWhole`.
 func TestMultiGetFindsWhatGetFinds(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	fsys := vfs.NewMem()
@@ -33,31 +33,21 @@ func TestMultiGetFindsWhatGetFinds(t *testing.T) {
 	seed := testutil.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	key := func() engine.Key {
-		return pksk(fmt.Sprintf("p%d", rnd.IntN(partitions)), fmt.Sprintf("%06d", rnd.IntN(sks)))
-	}
-	check := func() {
-		t.Helper()
-		var keys []engine.Key
-		for range 2000 {
-			keys = append(keys, key())
+		p := rnd.IntN(partitions)
+		if rnd.IntN(4) == 0 {
+			p = rnd.IntN(60)
 		}
-		var r engine.Results
-		ok(t, db.MultiGet(ctx, keys, &r))
-		for i, k := range keys {
-			v, err := db.Get(k)
-			got, found := r.Value(i)
-			if found != (err == nil) || string(got) != string(v) {
-				t.Fatalf("seed %d, %v: %.20q %v, want %.20q, %v", seed, k, got, found, v, err)
-			}
-		}
+		return pksk(fmt.Sprintf("p%d\x00", p), fmt.Sprintf("%06d", rnd.IntN(sks)))
 	}
+	check := func() { t.Helper(); checkMany(t, rnd, db, key) }
+	var snap *engine.Snapshot
 	for round := range 6 {
 		for i := range 3000 {
 			switch {
 			case i%700 == 0:
 				at := rnd.IntN(sks)
 				lo, hi := fmt.Appendf(nil, "%06d", at), fmt.Appendf(nil, "%06d", at+99)
-				ok(t, db.DeleteRange([]byte("p1"), engine.SKBetween(lo, hi)))
+				ok(t, db.DeleteRange([]byte("p1\x00"), engine.SKBetween(lo, hi)))
 			case i%9 == 0:
 				ok(t, db.Delete(key()))
 			default:
@@ -65,10 +55,23 @@ func TestMultiGetFindsWhatGetFinds(t *testing.T) {
 				ok(t, db.Put(key(), v))
 			}
 		}
+		if round == 2 {
+			snap = snapshotOf(t, db)
+		}
 		check()
 		ok(t, db.Flush(ctx))
 		check()
 	}
+	checkMany(t, rnd, snap, key)
+	ok(t, snap.Close())
+	ok(t, db.Update(ctx, func(tx *engine.Tx) error {
+		for range 1000 {
+			ok(t, tx.Put(key(), []byte("own")))
+			ok(t, tx.Delete(key()))
+		}
+		checkMany(t, rnd, tx, key)
+		return nil
+	}))
 	ok(t, db.Compact(ctx))
 	if m := db.Metrics().Total; m.Files <= m.Runs {
 		t.Errorf("%d files in %d runs: no run has several", m.Files, m.Runs)
@@ -81,59 +84,60 @@ func TestMultiGetFindsWhatGetFinds(t *testing.T) {
 	wantIs(t, db.MultiGet(ctx, []engine.Key{pk("p")}, new(engine.Results)), engine.ErrClosed)
 }
 
-// Goal: all keys are read at one moment. Method: writers put the same number into all
-// keys by batch, readers never find two numbers.
-func TestMultiGetSeesBatchesWhole(t *testing.T) {
-	db := openMemory(t, engine.Options{FlushRecords: 9, Durability: engine.Process})
-	const keys, rounds = 40, 400
-	var all []engine.Key
-	for i := range keys {
-		all = append(all, pk(fmt.Sprintf("k%d", i)))
-	}
-	put := func(n uint64) error {
-		b := engine.NewBatch()
-		for _, k := range all {
-			if err := b.Put(k, bytesOf(n)); err != nil {
-				return err
+// checkMany looks up groups of keys, small ones and large ones by turns, and compares them
+// with Get. The stripes of few keys are not put in order.
+func checkMany(t *testing.T, rnd *rand.Rand, from engine.Reader, key func() engine.Key) {
+	t.Helper()
+	var r engine.Results
+	var has []bool
+	for _, n := range []int{1, 2, 200, 10, 32, 33, 0, 2000, 5} {
+		var keys []engine.Key
+		for range n {
+			keys = append(keys, key())
+		}
+		if n > 1 {
+			keys[n/2] = keys[0]
+		}
+		r.Expected = rnd.IntN(2) == 0
+		ok(t, from.MultiGet(ctx, keys, &r))
+		var err error
+		has, err = from.MultiHas(ctx, keys, has)
+		if ok(t, err); r.Len() != n || len(has) != n {
+			t.Fatalf("%d and %d results of %d keys", r.Len(), len(has), n)
+		}
+		for i, k := range keys {
+			v, err := from.Get(k)
+			got, found := r.Value(i)
+			if found != (err == nil) || string(got) != string(v) || has[i] != found {
+				t.Fatalf("%d keys, %v: %q, %v, %v, want %q, %v", n, k, got, found, has[i], v, err)
 			}
 		}
-		return db.Apply(ctx, b)
 	}
-	ok(t, put(0))
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	for range 2 {
-		wg.Go(func() {
-			var r engine.Results
-			last := uint64(0)
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if err := db.MultiGet(ctx, all, &r); err != nil {
-					t.Error(err)
-					return
-				}
-				first, _ := r.Value(0)
-				for i := range all {
-					v, found := r.Value(i)
-					if !found || number(v) != number(first) || number(v) < last {
-						t.Errorf("key %d has %v, the first %v, before it was %d",
-							i, v, first, last)
-						return
-					}
-				}
-				last = number(first)
+}
+
+// Keys that are expected to be there are looked up without filters of the oldest run, where
+// others are not looked for in any block if the filter says no.
+func TestExpectedKeysAskNoFilter(t *testing.T) {
+	db := openMemory(t, engine.Options{Durability: engine.Process})
+	var absent []engine.Key
+	for i := range 4000 {
+		ok(t, db.Put(pksk("p", fmt.Sprintf("%05d", 2*i)), []byte("v")))
+		if i%200 == 0 {
+			absent = append(absent, pksk("p", fmt.Sprintf("%05d", 2*i+1)))
+		}
+	}
+	ok(t, db.Compact(ctx))
+	for _, r := range []engine.Results{{}, {Expected: true}} {
+		asked := blocks(db, func() { ok(t, db.MultiGet(ctx, absent, &r)) })
+		if few := asked < uint64(len(absent)/2); few == r.Expected {
+			t.Errorf("expected %v: %d keys look into %d blocks", r.Expected, len(absent), asked)
+		}
+		for i := range absent {
+			if r.Has(i) {
+				t.Errorf("%v is found", absent[i])
 			}
-		})
+		}
 	}
-	for n := range uint64(rounds) {
-		ok(t, put(n))
-	}
-	close(stop)
-	wg.Wait()
 }
 
 // Each block is loaded once for all keys in it, a key that is absent loads none, and with
@@ -209,33 +213,6 @@ func TestMultiGetFails(t *testing.T) {
 	ok(t, snap.Close())
 	wantIs(t, snap.MultiGet(ctx, keys, &r), engine.ErrClosed)
 	wantIs(t, second(snap.MultiHas(ctx, keys, nil)), engine.ErrClosed)
-}
-
-// A transaction depends on all keys it has read at once.
-func TestMultiGetConflicts(t *testing.T) {
-	db := openMemory(t, engine.Options{})
-	ok(t, db.Put(pk("a"), []byte("1")))
-	for name, change := range map[string]struct {
-		key      engine.Key
-		conflict bool
-	}{
-		"present": {pk("a"), true}, "absent": {pk("b"), true}, "own": {pk("own"), false},
-		"other": {pk("other"), false},
-	} {
-		err := db.Update(ctx, func(tx *engine.Tx) error {
-			ok(t, tx.Put(pk("own"), []byte("mine")))
-			var r engine.Results
-			ok(t, tx.MultiGet(ctx, []engine.Key{pk("a"), pk("b"), pk("own")}, &r))
-			if it, _ := r.Item(2); string(it.Value) != "mine" || it.Version != 0 {
-				t.Errorf("own write is read as %v", it)
-			}
-			return db.Put(change.key, []byte("2"))
-		})
-		if errors.Is(err, engine.ErrConflict) != change.conflict {
-			t.Errorf("%s: %v", name, err)
-		}
-		ok(t, db.Delete(pk("b")))
-	}
 }
 
 // Goal: a search for many keys that fails in the middle leaves nothing behind that the

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"bytes"
 	"io"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -166,42 +165,4 @@ func (f *silentFaultFile) past(p []byte, off int64, from int) {
 			p[i] = s[at%faultSector]
 		}
 	}
-}
-
-// filesBelow copies all files of a directory into a new file system.
-func filesBelow(fsys vfs.FS, dir string) (*vfs.MemFS, error) {
-	to := vfs.NewMem()
-	names, err := fsys.List(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := to.MkdirAll(dir); err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		path := filepath.Join(dir, name)
-		in, err := fsys.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		size, _ := in.Size()
-		b := make([]byte, size)
-		if _, err := in.ReadAt(b, 0); err != nil && err != io.EOF {
-			return nil, err
-		}
-		out, err := to.Create(path)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := out.Write(b); err != nil {
-			return nil, err
-		}
-		if err := out.Close(); err != nil {
-			return nil, err
-		}
-		if err := in.Close(); err != nil && err != fs.ErrClosed {
-			return nil, err
-		}
-	}
-	return to, nil
 }

@@ -117,19 +117,15 @@ func TestSilentReadFaultsAreNoticed(t *testing.T) {
 		l := newSilentFaultFS(vfs.NewMem())
 		want, err := silentScript(l)
 		ok(t, err)
-		copied := func() *vfs.MemFS {
-			mem, err := filesBelow(l.FS, "db")
-			ok(t, err)
-			return mem
-		}
-		whole := l.over(copied(), "", 0)
+		files := filesOf(t, l.FS, "db")
+		whole := l.over(files.store(t), "", 0)
 		if silentOutcome(t, "without a fault", whole, want) {
 			t.Fatal("refused without a fault")
 		}
 		cases, noticed := 0, 0
 		for _, kind := range silentReads {
 			for at := 1; at <= whole.reads; at += silentStep(whole.reads) {
-				faulty := l.over(copied(), kind, at)
+				faulty := l.over(files.store(t), kind, at)
 				seen := silentOutcome(t, fmt.Sprintf("read %d %s", at, kind), faulty, want)
 				if faulty.done == "" {
 					continue

@@ -130,57 +130,6 @@ func TestDatabaseAtRest(t *testing.T) {
 	})
 }
 
-// Deleting a large range, by one range tombstone or item by item, leaves no tombstones that
-// later reads have to wade through: a query over it reads a handful of blocks.
-func TestDeletedRangeIsFastToSkip(t *testing.T) {
-	testutil.SlowUnderRace(t, "one goroutine")
-	n := testutil.Effort(40_000, 200_000)
-	for _, oneByOne := range []bool{false, true} {
-		db := openMemory(t, engine.Options{
-			Durability: engine.Process, MemtableBytes: 8 << 20, CacheBytes: 1,
-		})
-		key := func(i int) engine.Key { return pksk("p", fmt.Sprintf("%08d", i)) }
-		b := engine.NewBatch()
-		apply := func() { ok(t, db.Apply(ctx, b)); b.Reset() }
-		for i := range n + 10 {
-			ok(t, b.Put(key(i), []byte("value of some length")))
-			if i%1000 == 0 {
-				apply()
-			}
-		}
-		apply()
-		ok(t, db.Flush(ctx))
-		if oneByOne {
-			for i := range n {
-				ok(t, b.Delete(key(i)))
-				if i%1000 == 0 {
-					apply()
-				}
-			}
-			apply()
-			ok(t, db.Flush(ctx))
-			eventually(t, "the merge of the tombstones", func() bool {
-				return db.Metrics().Total.Tombstones == 0
-			})
-		} else {
-			ok(t, db.DeleteRange([]byte("p"), engine.SKLess(key(n).SK)))
-		}
-		for _, reverse := range []bool{false, true} {
-			before := db.Metrics()
-			q := engine.Query{PK: []byte("p"), Reverse: reverse}
-			if got, err := db.Count(ctx, q); err != nil || got != 10 {
-				t.Fatalf("%d items are left, %v", got, err)
-			}
-			after := db.Metrics()
-			blocks := after.BlockHits + after.BlockMisses - before.BlockHits - before.BlockMisses
-			if blocks > 20 {
-				t.Errorf("one by one %v, reverse %v: %d blocks to step over the deleted range",
-					oneByOne, reverse, blocks)
-			}
-		}
-	}
-}
-
 // Very many range deletes do not make every later read of the stripe slow: they move to
 // files, where they are searched rather than walked.
 func TestManyRangeDeletes(t *testing.T) {

@@ -25,8 +25,7 @@ func tombstoneKey(i, partitions, n int) engine.Key {
 //
 // Promise (reads and writes): A deleted range is fast to skip, and many range deletes do not
 // slow reads; the same for a million items over many partitions, and their space returns. Also
-// `TestDeletedRangeIsFastToSkip`, `TestManyRangeDeletes`; `TestCursorSkipsWhatATombstoneHides` in
-// `stripe`.
+// `TestManyRangeDeletes`; `TestCursorSkipsWhatATombstoneHides` in `stripe`.
 func TestDeletedItemsAreReclaimed(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	n := testutil.Effort(20_000, 1_000_000)

@@ -88,17 +88,24 @@ func (o *oracle) joined(sel *plan.Select, outer *scopeRow) []*scopeRow {
 	all := []*scopeRow{{sel: sel, outer: outer}}
 	for i, src := range sel.From {
 		var next []*scopeRow
+		rows := o.m.rows[src.Table.Name]
+		met := make([]bool, len(rows))
 		for _, s := range all {
 			matched := false
-			for _, row := range o.m.rows[src.Table.Name] {
+			for k, row := range rows {
 				c := &scopeRow{sel, append(slices.Clone(s.rows), row), outer}
 				if i == 0 || o.holds(sel.Joins[i-1].On, c, nil) {
-					matched = true
+					matched, met[k] = true, true
 					next = append(next, c)
 				}
 			}
-			if i > 0 && !matched && sel.Joins[i-1].Kind == plan.Left {
+			if i > 0 && !matched && sel.Joins[i-1].Kind != plan.Inner {
 				next = append(next, &scopeRow{sel, append(slices.Clone(s.rows), nil), outer})
+			}
+		}
+		for k, row := range rows {
+			if i > 0 && !met[k] && sel.Joins[i-1].Kind == plan.Full {
+				next = append(next, &scopeRow{sel, append(make([][]expr.Value, i), row), outer})
 			}
 		}
 		all = next

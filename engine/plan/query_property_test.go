@@ -97,8 +97,9 @@ func (g *generator) from() (text string, tables []string) {
 	case 0:
 		return "t JOIN u ON " + g.predicate([]string{"t", "u"}, 1), []string{"t", "u"}
 	case 1:
-		return "t LEFT JOIN u ON t." + g.pick("a", "id") + " = u." + g.pick("a", "id", "b") +
-			g.pick("", " AND u.b > 2"), []string{"t", "u"}
+		return g.pick("t LEFT", "t LEFT", "t FULL") + " JOIN u ON t." +
+			g.pick("a", "id") + " = u." +
+			g.pick("a", "id", "b") + g.pick("", " AND u.b > 2"), []string{"t", "u"}
 	case 2:
 		return "u JOIN t ON u." + g.pick("a", "b") + " = t." + g.pick("a", "id", "b"),
 			[]string{"u", "t"}

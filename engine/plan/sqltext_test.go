@@ -183,8 +183,11 @@ func (w *catalog) selectOf(s *syntax.Select) *plan.Select {
 		out.From = append(out.From, plan.Source{Table: t, Alias: f.Alias})
 		if i > 0 {
 			j := plan.Join{On: w.expr(out0, f.On)}
-			if f.Join == syntax.JoinLeft {
+			switch f.Join {
+			case syntax.JoinLeft:
 				j.Kind = plan.Left
+			case syntax.JoinFull:
+				j.Kind = plan.Full
 			}
 			out.Joins = append(out.Joins, j)
 		}

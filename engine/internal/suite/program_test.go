@@ -251,7 +251,7 @@ func TestProgramsUnderAllOptions(t *testing.T) {
 // keys read no data but for false positives. Also `TestNewKeysReadNoData`.
 // Promise (reads and writes): After `Compact` the records are the items.
 // Promise (reads and writes): Cursors are exact, and refused elsewhere or damaged. Also
-// `TestBadCursors`, `TestCursorOfNewerVersion`.
+// `TestCursorsBelongToOneQuery`, `TestCursorsOfOtherLengths`, `TestCursorOfNewerVersion`.
 // Promise (manners): Files with and without filters, of any codec and block size, side by side
 // give the same answers. Also (drawn again at each Open), `TestFilesWithoutFilters`; `TestModel`
 // in `sst`.

@@ -217,7 +217,7 @@ func wantSerializable(t *testing.T, what string, txs []elle.Tx) {
 //
 // Promise (reads and writes): Transactions are strictly serializable, phantoms included; what
 // crashes leave is, too. Also `TestTransactionsAreSerializableAcrossCrashes`,
-// `TestChangesOfAQueriedRangeConflict`, `TestQueriesOfTransactionsConflictWithPhantoms`.
+// `TestChangesOfAQueriedRangeConflict`.
 func TestTransactionsAreSerializable(t *testing.T) {
 	rounds, each := testutil.Effort(2, 5), min(80, testutil.Effort(40, 80))
 	seed := testutil.Seed(t)
