@@ -259,7 +259,8 @@ func TestRepairOfAWholeDatabase(t *testing.T) {
 // Promise (damage): `Repair` saves what is intact, around damaged blocks, without index, footer,
 // manifest, files or parts of the log, and reports what is lost, by stripe and range of keys;
 // the source stays as it is. Also `TestRepairWithoutAFile`, `TestRepairWithoutManifest`,
-// `TestRepairWithoutAMiddleSegment`, `TestRepairOfMuchDamage`, `TestRepairOfAWholeDatabase`.
+// `TestRepairWithoutAMiddleSegment`, `TestRepairOfMuchDamage`, `TestRepairOfAWholeDatabase`,
+// `TestRepairOfSeveralDamagedFiles`, `TestRepairLeavesOutFilesOfACopy`.
 func TestRepairReadsAroundDamagedBlocks(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	files, want := rescueDatabase(t, false)

@@ -268,3 +268,86 @@ func TestRepairOfTwoDatabasesInOneDirectory(t *testing.T) {
 		}
 	}
 }
+
+// Losses of several files at once, of SSTs and of the values apart, are all in the report.
+func TestRepairOfSeveralDamagedFiles(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
+	rnd := testutil.Rand(t)
+	mem := vfs.NewMem()
+	o := rescueOptions
+	o.LargeValue = 40
+	db := openOn(t, mem, o)
+	for i := range 90 {
+		value := fmt.Appendf(nil, "item %d item %0*d", i, 200*(i%3), 0)
+		ok(t, db.Put(pksk(fmt.Sprint("p", i%2), fmt.Sprint(rnd.IntN(40))), value))
+		if i%30 == 29 {
+			ok(t, db.Flush(ctx))
+		}
+	}
+	want := itemsOf(t, db)
+	mustClose(t, db)
+	files := filesOf(t, mem, "db")
+	names := slices.Concat(files.names("", ".sst"), files.names("", ".val"))
+	for range testutil.Effort(60, 3000) {
+		damaged, what := maps.Clone(files), ""
+		for range 2 {
+			name := names[rnd.IntN(len(names))]
+			b := bytes.Clone(files[name])
+			at := rnd.IntN(len(b))
+			switch rnd.IntN(3) {
+			case 0:
+				b[at] ^= 1
+			case 1:
+				clear(b[at:min(at+300, len(b))])
+			default:
+				b = nil
+			}
+			damaged[name] = b
+			what += fmt.Sprintf(" %s at %d to %d bytes", name, at, len(b))
+			if b == nil {
+				delete(damaged, name)
+			}
+		}
+		rep, got := repaired(t, damaged.store(t), what)
+		checkRescued(t, what, rep, got, want)
+	}
+}
+
+// A file of a copy that went on by itself has the identity and the number of one of the database:
+// in its place it is a loss, under another name it replaces nothing.
+func TestRepairLeavesOutFilesOfACopy(t *testing.T) {
+	testutil.SlowUnderRace(t, "one goroutine")
+	mem := vfs.NewMem()
+	mustClose(t, openOn(t, mem, rescueOptions))
+	origin := filesOf(t, mem, "db")
+	write := func(what string, n int) (files fileSet, want map[string]engine.Item) {
+		mem := origin.store(t)
+		db := openOn(t, mem, rescueOptions)
+		for i := range n {
+			ok(t, db.Put(pksk("p", fmt.Sprint(i)), []byte(what+" item ")))
+		}
+		ok(t, db.Flush(ctx))
+		want = itemsOf(t, db)
+		mustClose(t, db)
+		return filesOf(t, mem, "db"), want
+	}
+	files, want := write("own", 50)
+	copied, _ := write("of a copy", 60)
+	sst := files.names("", ".sst")[0]
+	if copied[sst] == nil {
+		t.Fatalf("files %v and %v", files.names("", ".sst"), copied.names("", ".sst"))
+	}
+	extra := maps.Clone(files)
+	extra["255-1.sst"] = copied[sst]
+	rep, got := repaired(t, extra.store(t), "under another name")
+	if len(rep.Lost) > 0 || len(got) != len(want) {
+		t.Errorf("%d items, lost %v", len(got), rep.Lost)
+	}
+	checkRescued(t, "under another name", rep, got, want)
+	files[sst] = copied[sst]
+	rep, got = repaired(t, files.store(t), "in its place")
+	if len(got) > 0 || len(rep.Lost) != 1 || rep.Lost[0].Entries != uint64(len(want)) {
+		t.Errorf("%d items, lost %v", len(got), rep.Lost)
+	}
+	checkRescued(t, "in its place", rep, got, want)
+}

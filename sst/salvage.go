@@ -57,6 +57,7 @@ type Salvaged struct {
 	id     Identity
 	values map[base.FileNum]*Reader // value files that were needed
 	lost   map[string]bool          // references to values that cannot be read
+	apart  []LostBlock              // those values: of blocks that are there
 	blocks []blockHandle            // intact, in key order
 	last   []byte                   // key of the last entry of blocks
 	lastAt base.SeqNum
@@ -74,10 +75,17 @@ func Salvage(fs vfs.FS, path string, id Identity, known *base.FileMeta) (*Salvag
 	}
 	s.id, s.r.id, s.r.dbid = id, newFileID(id.DBID, id.Num), id.DBID
 	s.r.meta.Stripe = id.Stripe
-	if err := s.byIndex(known); err != nil {
+	again := func() {
 		*s = Salvaged{fs: fs, r: s.r, id: id, values: s.values, lost: s.lost}
-		s.byScan(known, err)
 	}
+	if err := s.byIndex(known); err != nil {
+		again()
+		s.byScan(known, err)
+	} else if err := s.compareWhole(known); err != nil {
+		again()
+		s.loseAll(known, err)
+	}
+	s.Lost = append(s.Lost, s.apart...)
 	return s, nil
 }
 
@@ -111,6 +119,28 @@ func (s *Salvaged) footer() (footer, error) {
 	}
 	f, err := decodeFooter(buf, size)
 	return f, s.r.namedAt(err)
+}
+
+// compareWhole returns how a file that was read by its index differs from its description: then it
+// is of another history of the database, as a copy that was written to makes one, and nothing in it
+// is of this one.
+func (s *Salvaged) compareWhole(known *base.FileMeta) error {
+	if known == nil {
+		return nil
+	}
+	entries := s.Entries
+	for i := range s.Lost {
+		if !s.Lost[i].Ranges {
+			entries += s.Lost[i].Entries
+		}
+	}
+	if entries != known.Entries {
+		return corrupt.New(s.r.path, 0, "entry count", known.Entries, entries)
+	}
+	if len(s.Lost) == 0 && s.MaxSeq != known.MaxSeq {
+		return corrupt.New(s.r.path, 0, "sequence numbers", known.MaxSeq, s.MaxSeq)
+	}
+	return nil
 }
 
 // byIndex reads the blocks that the index names. An error says why there is no index.
@@ -205,6 +235,15 @@ func (s *Salvaged) loseRanges(off int64, known *base.FileMeta, err error) {
 	s.Lost = append(s.Lost, l)
 }
 
+func (s *Salvaged) loseAll(known *base.FileMeta, err error) {
+	s.Lost = []LostBlock{{
+		First: known.Smallest, Last: known.Largest, Entries: known.Entries, Err: err,
+	}}
+	if known.RangeTombstones > 0 {
+		s.loseRanges(0, known, err)
+	}
+}
+
 // take adds an intact block if what is in it makes sense after those before it.
 func (s *Salvaged) take(raw []byte, h blockHandle) error {
 	b, err := openDataBlock(raw)
@@ -237,7 +276,8 @@ func (s *Salvaged) take(raw []byte, h blockHandle) error {
 		if _, err := s.salvageValue(e.Value); err != nil {
 			k := slices.Concat(b.prefix(), e.Key)
 			s.lost[string(e.Value)] = true
-			s.Lost = append(s.Lost, LostBlock{Offset: -1, First: k, Last: k, Entries: 1, Err: err})
+			gone := LostBlock{Offset: -1, First: k, Last: k, Entries: 1, Err: err}
+			s.apart = append(s.apart, gone)
 		}
 	}
 	s.blocks = append(s.blocks, h)

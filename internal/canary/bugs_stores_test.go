@@ -127,4 +127,16 @@ var storeBugs = []bug{
 		}},
 		cliModule, "TestCommandsOverStores",
 	},
+	{
+		"Repair reports what is lost: without an index, values apart are not counted",
+		[]edit{{
+			"sst/salvage.go", "s.apart = append(s.apart, gone)", "s.Lost = append(s.Lost, gone)",
+		}},
+		"./engine", "TestRepairOfSeveralDamagedFiles",
+	},
+	{
+		"Repair reports what is lost: a file of a copy is taken for the database's own",
+		[]edit{{"sst/salvage.go", "	if known == nil {", "	if true {"}},
+		"./engine", "TestRepairLeavesOutFilesOfACopy",
+	},
 }

@@ -132,7 +132,9 @@ func (r *Repair) choose(ssts []presentFile) {
 	here := map[base.FileNum]presentFile{}
 	for _, f := range ssts {
 		if f.err != nil || f.id.DBID == r.dbid {
-			if _, twice := here[f.id.Num]; !twice || f.err == nil {
+			other, twice := here[f.id.Num]
+			own := f.name == base.SSTName(f.id.Stripe, f.id.Num)
+			if !twice || f.err == nil && (own || other.err != nil) {
 				here[f.id.Num] = f
 			}
 			continue
