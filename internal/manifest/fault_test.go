@@ -83,31 +83,6 @@ func runFailing(t *testing.T, name string, p *vfstest.FailPlan) {
 	}
 }
 
-// On a full disk a failed commit is known to have failed, the file stays in use,
-// and the next commit with room succeeds.
-func TestDiskFull(t *testing.T) {
-	mem := vfs.NewMem()
-	l, err := makeAndCreate(mem, dir, initState())
-	ok(t, err)
-	defer l.Close()
-	mustCommit(t, l, flush(1))
-	mem.SetCapacity(mem.UsedBytes() + 20)
-	for range 3 {
-		_, err := l.Commit(flush(2))
-		if !errors.Is(err, vfs.ErrNoSpace) || errors.Is(err, manifest.ErrUncertain) {
-			t.Fatalf("got %v", err)
-		}
-	}
-	mem.SetCapacity(0)
-	mustCommit(t, l, flush(2))
-	if l.Manifest() != 1 {
-		t.Errorf("moved to manifest %d", l.Manifest())
-	}
-	if s, _, err := manifest.Load(mem, dir); err != nil || s.LastSeq != 20 {
-		t.Errorf("found %v, %v", s, err)
-	}
-}
-
 // A write that reports a failure may have reached the disk nevertheless. It is
 // taken back, or the error says that its outcome is unknown.
 func TestFailedWriteThatReachedTheFile(t *testing.T) {

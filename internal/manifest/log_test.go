@@ -176,17 +176,6 @@ func TestCloseSyncsTheSeal(t *testing.T) {
 	}
 }
 
-func TestCommitAfterClose(t *testing.T) {
-	l, err := makeAndCreate(vfs.NewMem(), dir, initState())
-	ok(t, err)
-	for range 2 {
-		ok(t, l.Close())
-	}
-	if _, err := l.Commit(flush(1)); !errors.Is(err, fs.ErrClosed) {
-		t.Errorf("commit after close: %v", err)
-	}
-}
-
 func TestCommitRefusesEditThatDoesNotFit(t *testing.T) {
 	mem := vfs.NewMem()
 	l, err := makeAndCreate(mem, dir, initState())
@@ -226,31 +215,6 @@ func TestTruncated(t *testing.T) {
 	}
 	if last != 40 {
 		t.Errorf("without a part of the seal: last seq %d", last)
-	}
-}
-
-// Open cuts a torn tail and commits go on after the last whole record.
-func TestTornTailIsCut(t *testing.T) {
-	mem := vfs.NewMem()
-	create(t, mem, 3)
-	whole := read(t, mem, manifestPath(1))
-	write(t, mem, manifestPath(1), whole[:len(whole)-30])
-	if _, info, err := manifest.Load(mem, dir); err != nil || info.TornBytes == 0 {
-		t.Fatalf("load: %+v, %v", info, err)
-	}
-	l, s, err := manifest.Open(mem, dir)
-	ok(t, err)
-	if s.LastSeq != 20 {
-		t.Fatalf("last seq %d, want 20", s.LastSeq)
-	}
-	if _, info, err := manifest.Load(mem, dir); err != nil || info.TornBytes != 0 {
-		t.Fatalf("after open: %+v, %v", info, err)
-	}
-	mustCommit(t, l, flush(4))
-	ok(t, l.Close())
-	s, info, err := manifest.Load(mem, dir)
-	if err != nil || s.LastSeq != 40 || info.TornBytes != 0 {
-		t.Errorf("last seq %d, info %+v, %v", s.LastSeq, info, err)
 	}
 }
 
@@ -387,39 +351,6 @@ func TestReplayedManifest(t *testing.T) {
 	write(t, mem, manifestPath(2), old)
 	if _, _, err := manifest.Load(mem, dir); !errors.Is(err, corrupt.ErrCorrupt) {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestRewrittenWhenLong(t *testing.T) {
-	mem := vfs.NewMem()
-	l, err := makeAndCreate(mem, dir, initState())
-	ok(t, err)
-	big := func(i int) *manifest.Edit {
-		e := flush(i)
-		e.Stripes[0].Add[0].Files[0].Largest = []byte("z" + strings.Repeat("z", 40<<10))
-		if i > 3 {
-			e.Stripes[0].Remove = []uint64{uint64(i - 3)}
-		}
-		return e
-	}
-	for i := 1; i <= 60; i++ {
-		mustCommit(t, l, big(i))
-	}
-	if l.Manifest() == 1 {
-		t.Error("a manifest of 2.4 MB for 3 files was not rewritten")
-	}
-	want := renderState(l.State())
-	ok(t, l.Close())
-	names, err := mem.List(dir)
-	if err != nil || len(names) != 2 {
-		t.Errorf("directory holds %v, %v", names, err)
-	}
-	s, info, err := manifest.Load(mem, dir)
-	if err != nil || renderState(s) != want {
-		t.Errorf("state changed by rewriting (%v)", err)
-	}
-	if info.SizeBytes > 2<<20 {
-		t.Errorf("manifest has %d bytes", info.SizeBytes)
 	}
 }
 

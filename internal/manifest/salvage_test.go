@@ -13,7 +13,6 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -28,32 +27,6 @@ func flip(t *testing.T, fsys vfs.FS, path string, at int) {
 	write(t, fsys, path, b)
 }
 
-// salvaged wants the state with this LastSeq, none for zero, and this many damaged files.
-func salvaged(t *testing.T, mem *vfs.MemFS, hint [16]byte, last base.SeqNum, damaged int,
-) manifest.Salvaged {
-	t.Helper()
-	s, err := manifest.Salvage(mem, dir, hint)
-	ok(t, err)
-	if n := mem.OpenFiles(); n != 0 {
-		t.Fatalf("%d files are open", n)
-	}
-	switch {
-	case (s.State != nil) != (last > 0) || last > 0 && s.State.LastSeq != last:
-		t.Fatalf("state %+v with damage %v, want one up to %d", s.State, s.Damage, last)
-	case len(s.Damage) != damaged:
-		t.Fatalf("damage %v, want %d files", s.Damage, damaged)
-	case s.Whole != (damaged == 0):
-		t.Fatalf("whole is %t with damage %v", s.Whole, s.Damage)
-	}
-	for _, err := range s.Damage {
-		if !errors.Is(err, corrupt.ErrCorrupt) && !vfs.Unreadable(err) {
-			t.Fatalf("damage of another class: %v", err)
-		}
-		wantOffset(t, err)
-	}
-	return s
-}
-
 // wantOffset wants an offset in a file, or that of a file that is not there.
 func wantOffset(t *testing.T, err error) {
 	t.Helper()
@@ -63,69 +36,8 @@ func wantOffset(t *testing.T, err error) {
 	}
 }
 
-func TestSalvageOfAWholeManifest(t *testing.T) {
-	mem := vfs.NewMem()
-	create(t, mem, 3)
-	if s := salvaged(t, mem, [16]byte{}, 30, 0); s.Name != manifest.Name(1) {
-		t.Errorf("state of %q", s.Name)
-	}
-}
-
-// Without CURRENT, and with one that is damaged, the manifest is found by its name. One that has
-// no seal, as after a crash, is no damage.
-func TestSalvageWithoutCurrent(t *testing.T) {
-	for _, seal := range []bool{true, false} {
-		mem := vfs.NewMem()
-		create(t, mem, 3)
-		b := read(t, mem, manifestPath(1))
-		if !seal {
-			write(t, mem, manifestPath(1), b[:len(b)-sealBytes])
-		}
-		flip(t, mem, currentPath, 30)
-		s := salvaged(t, mem, [16]byte{}, 30, 1)
-		if !strings.Contains(s.Damage[0].Error(), manifest.CurrentName) {
-			t.Errorf("damage %v", s.Damage)
-		}
-		ok(t, mem.Remove(currentPath))
-		salvaged(t, mem, [16]byte{}, 30, 1)
-	}
-}
-
 // sealBytes is the length of the record at the end of a manifest.
 const sealBytes = 17
-
-// A damaged header does not say which database the records are of. CURRENT says it, or the
-// other files do; if nothing does there is no state.
-func TestSalvageOfADamagedHeader(t *testing.T) {
-	for at := range 40 {
-		if at/4 == 2 {
-			continue // the version
-		}
-		mem := vfs.NewMem()
-		create(t, mem, 3)
-		flip(t, mem, manifestPath(1), at)
-		s := salvaged(t, mem, [16]byte{}, 30, 1)
-		if s.Name != manifest.Name(1) || s.State.DBID != testDBID {
-			t.Fatalf("byte %d: %q of database %x", at, s.Name, s.State.DBID)
-		}
-		salvaged(t, mem, [16]byte{9}, 30, 1)
-		ok(t, mem.Remove(currentPath))
-		salvaged(t, mem, testDBID, 30, 2)
-		salvaged(t, mem, [16]byte{9}, 0, 2)
-		salvaged(t, mem, [16]byte{}, 0, 2)
-	}
-}
-
-// Of a manifest whose middle is damaged the state before is taken.
-func TestSalvageOfADamagedRecord(t *testing.T) {
-	mem := vfs.NewMem()
-	create(t, mem, 2)
-	two := len(read(t, mem, manifestPath(1))) - sealBytes
-	mem = vfs.NewMem()
-	create(t, mem, 4)
-	flip(t, mem, manifestPath(1), two+20)
-	salvaged(t, mem, [16]byte{}, 20, 1)
-}
 
 // Of several manifests the one with the newest state is taken, whichever CURRENT names.
 func TestSalvageTakesTheNewestState(t *testing.T) {
@@ -167,20 +79,6 @@ func TestSalvageOfAnUnreadableManifest(t *testing.T) {
 	}
 }
 
-// Files of a later version are an error: this program can judge none of them.
-func TestSalvageOfALaterVersion(t *testing.T) {
-	mem := vfs.NewMem()
-	create(t, mem, 3)
-	for _, path := range []string{currentPath, manifestPath(1)} {
-		b := read(t, mem, path)
-		b[8] = 3
-		write(t, mem, path, b)
-	}
-	if _, err := manifest.Salvage(mem, dir, [16]byte{}); !errors.Is(err, corrupt.ErrVersion) {
-		t.Errorf("got %v", err)
-	}
-}
-
 // A manifest of a later version is an error even where CURRENT is not, which need not change with
 // it. One flipped bit of the version is damage.
 func TestSalvageOfALaterManifest(t *testing.T) {
@@ -199,31 +97,6 @@ func TestSalvageOfALaterManifest(t *testing.T) {
 	_, err = manifest.Salvage(mem, dir, [16]byte{})
 	if !errors.Is(err, corrupt.ErrVersion) || !strings.Contains(err.Error(), "MANIFEST") {
 		t.Errorf("a later version: %v", err)
-	}
-}
-
-// A failure of each single operation of Salvage, alone or with all after it, is an error, damage,
-// or makes no difference.
-func TestSalvageStoppedAtEveryOperation(t *testing.T) {
-	for _, lasting := range []bool{false, true} {
-		for at := int64(1); ; at++ {
-			mem := vfs.NewMem()
-			create(t, mem, 3)
-			flip(t, mem, manifestPath(1), 20)
-			p := &vfstest.FailPlan{At: at, Err: errIO, Lasting: lasting}
-			s, err := manifest.Salvage(vfstest.NewFault(mem, p.Hook), dir, testDBID)
-			op, failed := p.Failed()
-			if n := mem.OpenFiles(); n != 0 {
-				t.Fatalf("operation %d, %v: %d files are open", at, op.Kind, n)
-			}
-			seen := errors.Is(errors.Join(append(s.Damage, err)...), errIO)
-			if !seen && (s.State == nil || s.State.LastSeq != 30) {
-				t.Fatalf("operation %d, %v: got %+v, %v", at, op.Kind, s, err)
-			}
-			if !failed {
-				break
-			}
-		}
 	}
 }
 

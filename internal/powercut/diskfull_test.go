@@ -24,7 +24,7 @@ import (
 // Promise (disks): A full disk is `ErrDiskFull`, at whatever byte it comes; reads go on and puts
 // resume; a disk without a free block can be opened. Also (`make powercut`); in memory
 // `TestDiskFullPasses`, `TestDiskFullAnywhere`; `TestDiskFull`, `TestDiskFullForLargeRecordOnly`
-// in `wal`; `TestDiskFull`, `TestOpenOnFullDisk` in `internal/manifest`;
+// in `wal`; `TestSteps`, `TestOpenOnFullDisk` in `internal/manifest`;
 // `TestNoSpaceIsRecognised` in `internal/vfs`.
 // Promise (disks): On a full disk every delete succeeds, in every form, also after a reopening
 // without a free block; its space comes back unasked, and puts with it, within 50 ms of space
