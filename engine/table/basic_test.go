@@ -65,45 +65,6 @@ func wantUnique(t *testing.T, err error, index, values, key string) {
 	}
 }
 
-func TestUpdateMovesRowsAndEntries(t *testing.T) {
-	db := open(t, nil)
-	people := create(t, db, peopleText)
-	for i := range 20 {
-		ok(t, people.Insert(ctx, row(t, i, nil, "Bern", i)))
-	}
-	err := people.Update(ctx, row(t, 3), func(r []expr.Value) error {
-		r[0], r[1] = expr.Int(100), expr.String("new@x")
-		return nil
-	})
-	ok(t, err)
-	verify(t, people)
-	if _, err := people.Get(ctx, expr.Int(3)); !errors.Is(err, table.ErrNotFound) {
-		t.Fatal(err)
-	}
-	err = people.Update(ctx, row(t, 4), func(r []expr.Value) error {
-		r[0] = expr.Int(5)
-		return nil
-	})
-	wantUnique(t, err, plan.PrimaryIndex, "5", "5")
-	// Every row takes the place of the next one, and its unique value.
-	id := col(people, "id")
-	next := expr.Arith{Op: expr.Add, L: id, R: expr.Const{Value: expr.Int(1)}}
-	n, err := people.UpdateWhere(ctx, expr.Cmp{Op: expr.Ge, L: id, R: expr.Param{Index: 0}},
-		[]table.Assignment{{Column: 0, Value: next}}, 5)
-	if err != nil || n != 16 {
-		t.Fatal(n, err)
-	}
-	verify(t, people)
-	n, err = people.DeleteWhere(ctx, expr.Cmp{Op: expr.Gt, L: col(people, "age"),
-		R: expr.Const{Value: expr.Int(9)}})
-	if err != nil || n != 10 {
-		t.Fatal(n, err)
-	}
-	if r := verify(t, people); r.Rows != 10 || r.Entries["by_city"] != 10 {
-		t.Fatalf("%+v", r)
-	}
-}
-
 func TestConditionsOfUpdates(t *testing.T) {
 	db := open(t, nil)
 	people := create(t, db, peopleText)
@@ -126,42 +87,6 @@ func TestConditionsOfUpdates(t *testing.T) {
 	ok(t, err)
 	if got, _ := people.Get(ctx, expr.Int(1)); text(got) != "1, NULL, 'Bern', 77" {
 		t.Fatal(text(got))
-	}
-}
-
-func TestStatementsOfATransactionCommitAsOne(t *testing.T) {
-	db := open(t, nil)
-	people := create(t, db, peopleText)
-	boom := errors.New("boom")
-	write := func(tx *table.Tx) error {
-		in := people.In(tx)
-		if err := in.Insert(ctx, row(t, 1, "a@x", "Bern", 1)); err != nil {
-			return err
-		}
-		err := in.Insert(ctx, row(t, 2, "a@x", "Bern", 1))
-		wantUnique(t, err, "by_email", "'a@x'", "1")
-		if err := in.Put(ctx, row(t, 1, "b@x", "Rom", 2)); err != nil {
-			return err
-		}
-		if err := in.Insert(ctx, row(t, 2, "a@x", "Bern", 1)); err != nil {
-			return err
-		}
-		if got := all(t, tx, from(people, eq(col(people, "city"), "Rom"))); len(got) != 1 {
-			t.Fatal(got)
-		}
-		_, err = in.UpdateWhere(ctx, nil, []table.Assignment{{Column: 3,
-			Value: expr.Const{Value: expr.Int(7)}}})
-		return err
-	}
-	err := db.Update(ctx, func(tx *table.Tx) error { return errors.Join(write(tx), boom) })
-	wantIs(t, err, boom)
-	if r := verify(t, people); r.Rows != 0 {
-		t.Fatalf("%+v", r)
-	}
-	ok(t, db.Update(ctx, write))
-	verify(t, people)
-	if got := all(t, db, from(people, eq(col(people, "age"), 7))); len(got) != 2 {
-		t.Fatal(got)
 	}
 }
 

@@ -14,31 +14,6 @@ import (
 	"github.com/kstonedb/kstone/zonemap/keyset"
 )
 
-// TestEveryByteIsChecked: no byte of a file, padding included, can change without Verify
-// saying so, mapped or read on demand; and a Set that asks every part meets the damage, or
-// answers right where it is in what no answer needs.
-func TestEveryByteIsChecked(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(23, 1))
-	keys := randomHashes(rnd, 50)
-	for _, o := range []keyset.SegmentOptions{
-		{}, {Bits: 16, StoreKeys: true}, {BlockKeys: 20, StoreKeys: true}, {Shards: 4},
-	} {
-		good, err := mustBuild(t, &o, keys)[0].AppendBinary(nil)
-		ok(t, err)
-		for at := range good {
-			bad := bytes.Clone(good)
-			bad[at] ^= 1 << rnd.IntN(8)
-			for how, err := range map[string]error{
-				"parsed": verifyParsed(bad), "read on demand": verifyAt(bad),
-			} {
-				if !errors.Is(err, corrupt.ErrCorrupt) {
-					t.Fatalf("%+v, byte %d of %d, %s: %v", o, at, len(good), how, err)
-				}
-			}
-		}
-	}
-}
-
 func verifyParsed(data []byte) error {
 	seg, err := keyset.ParseSegment(data)
 	if err != nil {

@@ -232,8 +232,8 @@ func checkAnswers(t *rapid.T, set *keyset.Set, contents map[*keyset.Segment]map[
 	}
 }
 
-// TestDamagedSegments flips every bit, one at a time, of files of every layout, and cuts
-// them off everywhere: an error, or the right answers.
+// TestDamagedSegments flips every bit, one at a time, of files of every layout, padding included,
+// and cuts them off everywhere: Verify finds it, and an answer is an error or right.
 //
 // Promise (new keys): A segment with any byte changed or cut off is an error or answers rightly;
 // what cannot be read or checked is an error, never "new". Also `TestErrorsAreNotNew`,
@@ -269,6 +269,8 @@ func TestDamagedSegments(t *testing.T) {
 			for bit := range 8 {
 				bad := bytes.Clone(good)
 				bad[at] ^= 1 << bit
+				wantIs(t, verifyParsed(bad), corrupt.ErrCorrupt)
+				wantIs(t, verifyAt(bad), corrupt.ErrCorrupt)
 				checkDamaged(t, bad, c.keys, c.opts.StoreKeys)
 			}
 		}

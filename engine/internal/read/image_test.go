@@ -151,7 +151,8 @@ func (w *world) imageUsesOf(s base.Span) int64 {
 //
 // Promise (reads and writes): A scan of a small span that was scanned before, whose rows may come
 // out of an image, shows what is there at its moment. Also `TestImagesBesideWriters`,
-// `TestImagesWaitForCommits`, `TestImagesOfAnotherProcess`; `TestImagesOfSmallTables` in `engine`.
+// `TestImagesWaitForCommits`, `TestImagesOfAnotherProcess`; `TestReadersAgreeBesideWriters`
+// and `TestImagesEndWithEachWrite` in `engine`.
 func TestImagesShowWhatIsThere(t *testing.T) {
 	w := newWorld(t)
 	rnd := testutil.Rand(t)

@@ -71,24 +71,6 @@ func wantExact(t *testing.T, s spans.Set) {
 	}
 }
 
-// TestEqualityOnShardIndex has the rewrites that are known of tidb_shard.
-func TestEqualityOnShardIndex(t *testing.T) {
-	x := sharded(t, tidb256, true, 0)
-	for n, bucket := range map[int]int{0: 167, 1: 214, 2: 143, 3: 156, 5: 122, 10: 142, 50: 86,
-		100: 8, 200: 161, 300: 227, 400: 85, -1: 81} {
-		s := wantRewrite(t, x, eq(0, n), fmt.Sprintf("tidb_shard(a) = %d AND a = %d", bucket, n))
-		wantExact(t, s)
-		if got := bucketsOf(x, s); !slices.Equal(got, []int{bucket}) {
-			t.Errorf("a = %d: buckets %v", n, got)
-		}
-	}
-	wantRewrite(t, x, or(eq(0, 1), eq(0, 10)),
-		"tidb_shard(a) = 214 AND a = 1 OR tidb_shard(a) = 142 AND a = 10")
-	wantRewrite(t, x, expr.In{X: col(0), List: []expr.Expr{num(1), num(2), num(3)}},
-		"tidb_shard(a) = 214 AND a = 1 OR tidb_shard(a) = 143 AND a = 2 OR "+
-			"tidb_shard(a) = 156 AND a = 3")
-}
-
 // TestRangeOnShardIndex: a range is read in all buckets, a short one in those of its
 // values.
 func TestRangeOnShardIndex(t *testing.T) {
@@ -116,52 +98,6 @@ func TestRangeOnShardIndex(t *testing.T) {
 		if got := len(bucketsOf(x, s)); (got == 256) != buckets {
 			t.Errorf("%d values: %d buckets", width, got)
 		}
-	}
-}
-
-// TestAndMixedWithOr is the query that no rewriting of predicates gets right.
-func TestAndMixedWithOr(t *testing.T) {
-	x := sharded(t, tidb256, true, 0, 1)
-	s := wantRewrite(t, x, mixed(), "tidb_shard(a) = 161 AND a = 200 AND b = 300")
-	wantExact(t, s)
-	if got := bucketsOf(x, s); !slices.Equal(got, []int{161}) {
-		t.Errorf("buckets %v", got)
-	}
-	// Without b in the index the condition on it is left to filter, not lost.
-	x = sharded(t, tidb256, true, 0)
-	s = wantRewrite(t, x, mixed(),
-		"tidb_shard(a) = 8 AND a = 100 OR tidb_shard(a) = 161 AND a = 200")
-	if r := s.Spans[1].Residual; r == nil || r.String() != "b = 300" {
-		t.Errorf("residual %v", r)
-	}
-}
-
-// TestInOnJointShardIndex: the condition on b must not be lost.
-func TestInOnJointShardIndex(t *testing.T) {
-	x := sharded(t, tidb256, true, 0, 1)
-	s := wantRewrite(t, x, and(expr.In{X: col(0), List: []expr.Expr{num(2), num(1)}}, eq(1, 5)),
-		"tidb_shard(a) = 214 AND a = 1 AND b = 5 OR tidb_shard(a) = 143 AND a = 2 AND b = 5")
-	wantExact(t, s)
-	if len(s.Spans) != 2 || s.Spans[0].Points != 2 {
-		t.Errorf("spans %v", s.Spans)
-	}
-}
-
-// TestPrefixOfJointIndex: the first column alone finds the bucket.
-func TestPrefixOfJointIndex(t *testing.T) {
-	x := sharded(t, tidb256, true, 0, 1)
-	s := wantRewrite(t, x, eq(0, 10), "tidb_shard(a) = 142 AND a = 10")
-	wantExact(t, s)
-	if got := bucketsOf(x, s); !slices.Equal(got, []int{142}) {
-		t.Errorf("buckets %v", got)
-	}
-	s = wantRewrite(t, x, and(eq(0, 10), compare(1, expr.Gt, 5)),
-		"tidb_shard(a) = 142 AND a = 10 AND b >= 6")
-	wantExact(t, s)
-	// The second column alone does not, and is left to filter.
-	s = wantRewrite(t, x, eq(1, 5), "tidb_shard(a) BETWEEN 0 AND 255")
-	if s.Exact || !s.Whole() {
-		t.Errorf("spans %v", s.Spans)
 	}
 }
 
@@ -198,33 +134,6 @@ func TestNonUniqueAndPrimaryShard(t *testing.T) {
 	}
 	if lo := split.Intervals[0].Lo; string(lo) != string(keycodec.AppendInt64(nil, 10)) {
 		t.Errorf("interval from %x", lo)
-	}
-}
-
-// TestPreparedShardIndex: what depends on values is decided for each set of them.
-func TestPreparedShardIndex(t *testing.T) {
-	x := sharded(t, tidb256, true, 0, 1)
-	key := spans.Key{Fields: x.Fields(), Ordinals: x.Ordinals(), Keep: 1}
-	pred := and(expr.In{X: col(0), List: []expr.Expr{expr.Param{}, expr.Param{Index: 1}}},
-		expr.Cmp{Op: expr.Gt, L: col(1), R: expr.Param{Index: 2}})
-	template := spans.Compile(key, spans.Normalise(pred))
-	var builder spans.Builder
-	for _, run := range []struct {
-		params []expr.Value
-		want   string
-	}{
-		{[]expr.Value{expr.Int(10), expr.Int(1), expr.Int(7)}, "tidb_shard(a) = 214 AND a = 1 " +
-			"AND b >= 8 OR tidb_shard(a) = 142 AND a = 10 AND b >= 8"},
-		{[]expr.Value{expr.Int(1), expr.Int(1), expr.Int(7)}, "tidb_shard(a) = 214 AND a = 1 " +
-			"AND b >= 8"},
-		{[]expr.Value{expr.Int(1), expr.Null(), expr.Float(7.5)}, "tidb_shard(a) = 214 AND " +
-			"a = 1 AND b >= 8"},
-		{[]expr.Value{expr.Int(1), expr.Int(10), expr.Null()}, "FALSE"},
-		{[]expr.Value{expr.Int(1), expr.Float(2.5), expr.Int(1<<63 - 1)}, "FALSE"},
-	} {
-		if got := spans.Rewrite(x, builder.Build(template, run.params, 0)); got != run.want {
-			t.Errorf("%v\ngot  %s\nwant %s", run.params, got, run.want)
-		}
 	}
 }
 
