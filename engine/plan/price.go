@@ -114,9 +114,9 @@ func (p *path) priceOf(e *estimate.Estimator, c *Costs) {
 // not for these.
 func (p *path) reading(e *estimate.Estimator, c *Costs, read, seeks float64) (
 	sum operator.Estimate, cost float64) {
-	skipped := read * (1 - p.left) * c.Zone
-	cost = skipped
-	read *= p.left
+	left := max(read*p.left, min(read, p.rows)) // what is found is read
+	skipped := (read - left) * c.Zone
+	cost, read = skipped, left
 	p.reads = read
 	cost += read * (c.Key + c.Byte*e.EntryBytes(p.index) + c.Test*float64(len(p.pred)))
 	decoded := read
