@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -310,6 +311,45 @@ func TestRetainVersions(t *testing.T) {
 		if _, err := db.SnapshotAt(1020); !errors.As(err, &gone) || gone.Oldest != 1024 {
 			t.Errorf("got %v", err)
 		}
+		mustClose(t, db)
+	})
+}
+
+// A clock that was far ahead for a minute and is right again does not keep all versions until then.
+//
+// Promise (history): Versions of the past go after their time, also if the clock was ahead. Also
+// `TestTimesOfAClockAhead` in `engine/internal/history`.
+func TestPastAfterAClockAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ahead atomic.Int64
+		db := openOn(t, vfs.NewMem(), engine.Options{
+			RetainVersions: time.Minute, FlushRecords: 1 << 20,
+			Clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+		write := func(n int) uint64 {
+			for range n {
+				time.Sleep(5 * time.Second)
+				ok(t, db.Put(pk("a"), nil))
+			}
+			ok(t, db.Compact(ctx))
+			return db.Metrics().Total.Records
+		}
+		write(30)
+		ahead.Store(int64(20 * 365 * 24 * time.Hour))
+		write(12)
+		ahead.Store(0)
+		if n := write(30); n < 12 {
+			t.Errorf("%d versions of two and a half minutes", n)
+		}
+		if n := write(1000); n > 30 {
+			t.Errorf("%d versions of a minute", n)
+		}
+		newest := db.Metrics().LastVersion
+		s, err := db.SnapshotAtTime(time.Now().Add(-28 * time.Second))
+		ok(t, err)
+		if v := s.Version(); v < newest-7 || v > newest-5 {
+			t.Errorf("half a minute ago was version %d of %d", v, newest)
+		}
+		ok(t, s.Close())
 		mustClose(t, db)
 	})
 }

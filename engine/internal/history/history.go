@@ -131,9 +131,7 @@ func (h *History) tick() {
 			return
 		case <-t.C:
 		}
-		h.mu.Lock()
-		h.times.note(h.env.Log.LastSeq(), h.env.NowMs())
-		h.mu.Unlock()
+		h.note()
 		if err := h.storePositions(); err != nil {
 			h.env.Logger.Warn("positions of consumers are not stored", "err", err)
 		}
@@ -144,6 +142,14 @@ func (h *History) tick() {
 	}
 }
 
+// note enters the newest commit of the present into the time index.
+func (h *History) note() {
+	age := max(leastBehind, h.limits.Versions, h.limits.Age, h.limits.Consumers)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.times.note(h.env.Log.LastSeq(), h.env.NowMs(), age)
+}
+
 // Close makes the positions of consumers durable and ends the history.
 func (h *History) Close() error {
 	if !h.works() || h.env.Store == nil {
@@ -151,9 +157,7 @@ func (h *History) Close() error {
 	}
 	close(h.stop)
 	h.work.Wait()
-	h.mu.Lock()
-	h.times.note(h.env.Log.LastSeq(), h.env.NowMs())
-	h.mu.Unlock()
+	h.note()
 	return errors.Join(h.storePositions(), h.times.close())
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"sort"
+	"time"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
@@ -43,6 +44,9 @@ const (
 	timesForgetBytes = 1 << 20
 )
 
+// leastBehind is how long the clock must stay behind the time index, at least, to be believed.
+const leastBehind = time.Hour
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // times is the time index: which commit was the newest at a time. It is an aid: what is wrong with
@@ -55,6 +59,7 @@ type times struct {
 	broken   error // why the old file is not used
 	last     entry
 	idle     int64 // when last was still the newest, if later
+	behind   int64 // since when the clock has been behind last, by the clock; 0: it is not
 }
 
 // entry says that seq was the newest commit at a time.
@@ -171,10 +176,21 @@ func (t *times) at(i int64) (e entry, err error) {
 	return e, nil
 }
 
-// note adds an entry if there are commits after the last one. A clock that goes back does not.
-func (t *times) note(seq base.SeqNum, ms int64) {
+// note adds an entry if there are commits after the last one. A clock that goes back does not,
+// unless it stays behind for age: then it was ahead before, and what it said then is forgotten.
+// Otherwise nothing would become old until the clock is there again, and would be kept for ever.
+// Why not at once: it may be now that the clock is wrong, and all would be old when it is right.
+func (t *times) note(seq base.SeqNum, ms int64, age time.Duration) {
 	if t.file == nil {
 		return
+	}
+	switch newest := max(t.last.ms, t.idle); {
+	case ms >= newest:
+		t.behind = 0
+	case t.behind == 0 || ms < t.behind:
+		t.behind = ms
+	case ms-t.behind >= age.Milliseconds():
+		t.goBack(t.behind)
 	}
 	ms = max(ms, t.last.ms, t.idle)
 	if seq == t.last.seq {
@@ -185,6 +201,23 @@ func (t *times) note(seq base.SeqNum, ms int64) {
 		t.append(entry{t.last.seq, t.idle}) // the commits that follow are not older
 	}
 	t.append(entry{seq, ms})
+}
+
+// goBack removes the entries of after a time.
+func (t *times) goBack(ms int64) {
+	n := int64(sort.Search(int(t.n), func(i int) bool {
+		e, err := t.at(int64(i))
+		return err != nil || e.ms > ms
+	}))
+	if err := t.file.Truncate(timesHeader + n*timesEntry); err != nil {
+		return // the next note tries again
+	}
+	_ = t.file.Sync() // before other entries take their place
+	t.n, t.last, t.behind = n, entry{}, 0
+	if n > 0 {
+		t.last, _ = t.at(n - 1)
+	}
+	t.idle = t.last.ms
 }
 
 func (t *times) append(e entry) {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/testutil"
@@ -44,7 +45,7 @@ func TestTimes(t *testing.T) {
 	ok(t, x.open(env))
 	for _, e := range []entry{{10, 1000}, {10, 2000}, {10, 9000}, {20, 10_000}, {21, 500},
 		{30, 11_000}} {
-		x.note(e.seq, e.ms)
+		x.note(e.seq, e.ms, time.Hour)
 	}
 	check := func() {
 		t.Helper()
@@ -70,14 +71,51 @@ func TestTimes(t *testing.T) {
 	ok(t, x.close())
 }
 
+// A clock that was ahead is set right when it has been behind for long enough, by what it says; a
+// shorter time behind, or one with another step, changes nothing.
+func TestTimesOfAClockAhead(t *testing.T) {
+	env := timesEnv(t, 30)
+	var x times
+	ok(t, x.open(env))
+	want := func(ms int64, seq base.SeqNum) {
+		t.Helper()
+		if got := x.seqAt(ms).seq; got != seq {
+			t.Errorf("at %d the newest commit is %d, want %d", ms, got, seq)
+		}
+	}
+	x.note(10, 1000, time.Second)
+	x.note(11, 90_000, time.Second)
+	x.note(12, 91_000, time.Second) // idle
+	x.note(12, 95_000, time.Second)
+	x.note(13, 2000, time.Second)
+	x.note(14, 2999, time.Second)
+	x.note(15, 1500, time.Second)
+	x.note(16, 2499, time.Second)
+	want(89_999, 10)
+	x.note(17, 2500, time.Second)
+	want(2499, 10)
+	want(2500, 17)
+	x.note(18, 2600, time.Second)
+	want(89_999, 18)
+	if ms := x.of(12, -1); ms != 2500 {
+		t.Errorf("commit 12 was there at %d, want 2500", ms)
+	}
+	ok(t, x.close())
+	x = times{}
+	ok(t, x.open(env))
+	want(2500, 17)
+	want(89_999, 18)
+	ok(t, x.close())
+}
+
 // What is wrong with the file costs knowledge, not the database: a torn end and entries of commits
 // that a power cut has undone are written over, a file of another database begins again.
 func TestTimesAfterACrash(t *testing.T) {
 	env := timesEnv(t, 30)
 	var x times
 	ok(t, x.open(env))
-	x.note(10, 1000)
-	x.note(20, 2000)
+	x.note(10, 1000, time.Hour)
+	x.note(20, 2000, time.Hour)
 	x.append(entry{40, 3000}) // of a commit that is lost
 	_, err := x.file.Write(make([]byte, timesHeader+3*timesEntry+7))
 	ok(t, err)
@@ -94,8 +132,8 @@ func TestTimesAfterACrash(t *testing.T) {
 	if x.n != 0 {
 		t.Fatalf("%d entries of a damaged file", x.n)
 	}
-	x.note(10, 1000)
-	x.note(20, 2000)
+	x.note(10, 1000, time.Hour)
+	x.note(20, 2000, time.Hour)
 	x.append(entry{40, 3000})
 	f := x.file
 	_, err = f.WriteAt([]byte("torn"), timesHeader+x.n*timesEntry)
@@ -105,7 +143,7 @@ func TestTimesAfterACrash(t *testing.T) {
 	if x.last != (entry{20, 2000}) || x.seqAt(9000).seq != 20 {
 		t.Fatalf("last entry %+v", x.last)
 	}
-	x.note(25, 4000)
+	x.note(25, 4000, time.Hour)
 	if x.seqAt(3500).seq != 20 || x.seqAt(4000).seq != 25 {
 		t.Errorf("entries after a crash are lost")
 	}
@@ -148,7 +186,7 @@ func TestTimesFormat(t *testing.T) {
 	env := timesEnv(t, 300)
 	var x times
 	ok(t, x.open(env))
-	x.note(300, 1_750_000_000_123)
+	x.note(300, 1_750_000_000_123, time.Hour)
 	b := make([]byte, timesHeader+timesEntry)
 	_, err := x.file.ReadAt(b, 0)
 	ok(t, err)

@@ -104,7 +104,8 @@ func (h *History) raiseFloor() {
 	h.mu.Lock()
 	next := min(h.times.seqAt(now-age).seq, h.env.Log.SyncedSeq())
 	ms := h.times.of(next, now)
-	due := next > h.floor && now-h.raised >= age/floorShare
+	// A clock that was ahead may have raised it.
+	due := next > h.floor && (now < h.raised || now-h.raised >= age/floorShare)
 	h.mu.Unlock()
 	if !due {
 		return
