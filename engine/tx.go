@@ -173,12 +173,8 @@ func (db *DB) UpdateRetry(
 		if !errors.Is(err, ErrConflict) {
 			return err
 		}
-		t := time.NewTimer(rand.N(pause))
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return errors.Join(context.Cause(ctx), err)
+		if ended := base.Sleep(ctx, rand.N(pause)); ended != nil {
+			return errors.Join(ended, err)
 		}
 	}
 }

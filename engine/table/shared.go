@@ -12,6 +12,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/internal/base"
 )
 
 // Shared storage: several processes, each with a DB, whose store has Limits.Fences.
@@ -276,25 +277,14 @@ func (db *DB) settle(ctx context.Context) error {
 	if db.fences == 0 {
 		return nil
 	}
-	return sleep(ctx, 2*db.opt.Lease)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return base.Sleep(ctx, 2*db.opt.Lease)
 }
 
 // follow polls for changes until Close.
 func (db *DB) follow() {
 	r := db.refresher
 	r.active.Go(func() {
-		for sleep(r.ctx, db.opt.Lease/pollsPerLease) == nil {
+		for base.Sleep(r.ctx, db.opt.Lease/pollsPerLease) == nil {
 			if err := db.catchUp(r.ctx); err != nil && r.ctx.Err() == nil {
 				db.opt.Logger.Debug("the catalogue was not read", slog.Any("error", err))
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/internal/base"
 )
 
 // Builds in shared storage: one process builds an index at a time. Its job has the process, and is
@@ -49,7 +50,7 @@ func (b *builder) hold(ctx context.Context, value []byte) (ready bool, err error
 				return false, err
 			}
 		}
-		if err := sleep(ctx, b.db.opt.Lease/pollsPerLease); err != nil {
+		if err := base.Sleep(ctx, b.db.opt.Lease/pollsPerLease); err != nil {
 			return false, err
 		}
 		value, err := b.db.store.Get(ctx, nil, key)

@@ -13,6 +13,7 @@ import (
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table/internal/rowio"
+	"github.com/kstonedb/kstone/internal/base"
 )
 
 // Write commits the rows that build adds, in one commit, again and again while it loses races:
@@ -190,5 +191,5 @@ func pause(ctx context.Context, attempt int) error {
 		return nil
 	}
 	most := min(50*time.Microsecond<<min(attempt-4, 10), 5*time.Millisecond)
-	return sleep(ctx, rand.N(most))
+	return base.Sleep(ctx, rand.N(most))
 }

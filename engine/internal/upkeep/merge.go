@@ -90,7 +90,7 @@ func (u *Upkeep) mergeFully(ctx context.Context, b *stripe.Builder, id uint8) er
 		job, wait, ok := u.scheduler.takeFull(id)
 		switch {
 		case wait: // a background merge of the stripe is under way
-			if err := sleep(ctx, time.Millisecond); err != nil {
+			if err := base.Sleep(ctx, time.Millisecond); err != nil {
 				return err
 			}
 			continue

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/kstonedb/kstone/internal/base"
 )
 
 // Limiter spaces out the bytes that merges write, or a checkpoint copies.
@@ -28,7 +30,7 @@ func (l *Limiter) Wait(ctx context.Context, n int64) error {
 	l.next = l.next.Add(
 		time.Duration(float64(n) / float64(l.BytesPerSecond) * float64(time.Second)))
 	l.mu.Unlock()
-	return sleep(ctx, pause)
+	return base.Sleep(ctx, pause)
 }
 
 // maxRest bounds a rest of a DutyCycle, whatever a slow disk or a busy processor took.
@@ -48,7 +50,7 @@ func BeginDuty() DutyCycle { return DutyCycle{since: time.Now()} }
 
 // Rest sleeps for as long as has passed since the last rest.
 func (d *DutyCycle) Rest(ctx context.Context) error {
-	err := sleep(ctx, min(time.Since(d.since), maxRest))
+	err := base.Sleep(ctx, min(time.Since(d.since), maxRest))
 	d.since = time.Now()
 	return err
 }

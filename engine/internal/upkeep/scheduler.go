@@ -149,7 +149,7 @@ func (s *scheduler) flushLoop() {
 			}
 			before := u.counters.flushBytes.Load()
 			if err := s.flushGroup(s.ctx, group); err != nil {
-				_ = sleep(s.ctx, retryAfter)
+				_ = base.Sleep(s.ctx, retryAfter)
 				if u.reserve.full.Load() {
 					s.relieve()
 				}
@@ -266,7 +266,7 @@ func (s *scheduler) mergeLoop() {
 			s.retryLater(job.stripe, err)
 			if err != nil {
 				u.env.Logger.Warn("compaction", "stripe", job.stripe, "err", err)
-				_ = sleep(s.ctx, retryAfter)
+				_ = base.Sleep(s.ctx, retryAfter)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/compaction"
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/stripe"
 )
@@ -91,7 +92,7 @@ func (u *Upkeep) makeSpace(ctx context.Context) error {
 	}
 	job, ok := s.pickJob(u.pickerOptions().Idle())
 	if !ok && s.merging() {
-		return sleep(ctx, time.Millisecond)
+		return base.Sleep(ctx, time.Millisecond)
 	}
 	if !ok {
 		return errors.Join(err, fmt.Errorf("nothing is left to merge: %w", vfs.ErrNoSpace))

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
@@ -222,7 +223,7 @@ func (t *throttle) queue(ctx context.Context, n int64, deletes bool) error {
 				return nil
 			}
 			t.debt = 0
-			return sleep(ctx, t.pause(p))
+			return base.Sleep(ctx, t.pause(p))
 		}
 		if err := u.scheduler.flushFailure(); err != nil {
 			return fmt.Errorf("engine: write buffers are full and cannot be flushed: %w", err)
@@ -230,7 +231,7 @@ func (t *throttle) queue(ctx context.Context, n int64, deletes bool) error {
 		if err := u.env.Writable(); err != nil {
 			return err
 		}
-		if err := sleep(ctx, time.Millisecond); err != nil {
+		if err := base.Sleep(ctx, time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -265,24 +266,5 @@ func (t *throttle) roomForDelete(ctx context.Context, n int64) error {
 		if err := u.makeSpace(ctx); err != nil {
 			return fmt.Errorf("engine: no room for a delete: %w", err)
 		}
-	}
-}
-
-// sleep waits for d or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	if ctx.Done() == nil {
-		time.Sleep(d)
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
