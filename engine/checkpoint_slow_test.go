@@ -135,39 +135,47 @@ func TestCheckpointIsCanceled(t *testing.T) {
 	mustClose(t, db)
 }
 
-// Progress ends at the totals, which do not change, and never goes back.
+// Progress counts every file and byte once, ends at the totals, which do not change, and never goes
+// back; whether files are copied or get a second name.
 func TestCheckpointProgress(t *testing.T) {
-	db, mem := checkpointSource(t)
-	var last engine.CheckpointProgress
-	calls := 0
-	o := engine.CheckpointOptions{Progress: func(p engine.CheckpointProgress) {
-		if calls++; calls > 1 && (p.Files < last.Files || p.Bytes < last.Bytes ||
-			p.FilesTotal != last.FilesTotal || p.BytesTotal != last.BytesTotal) {
-			t.Errorf("%+v after %+v", p, last)
+	for _, links := range []bool{false, true} {
+		db, mem := checkpointSource(t)
+		if links {
+			mustClose(t, db)
+			db = openOn(t, mem, engine.Options{})
 		}
-		last = p
-	}}
-	ok(t, db.Checkpoint(ctx, "copy", &o))
-	mustClose(t, db)
-	if last.Files != last.FilesTotal || last.Bytes != last.BytesTotal || calls <= last.Files {
-		t.Errorf("%d calls, the last with %+v", calls, last)
-	}
-	var bytes int64
-	names, err := mem.List("copy")
-	ok(t, err)
-	for _, name := range names {
-		if ext := filepath.Ext(name); ext == ".sst" || ext == ".log" {
-			st, err := mem.Stat(filepath.Join("copy", name))
-			ok(t, err)
-			bytes += st.SizeBytes
-			last.Files--
+		var last engine.CheckpointProgress
+		calls := 0
+		o := engine.CheckpointOptions{Progress: func(p engine.CheckpointProgress) {
+			if calls++; calls > 1 && (p.Files < last.Files || p.Bytes < last.Bytes ||
+				p.FilesTotal != last.FilesTotal || p.BytesTotal != last.BytesTotal) {
+				t.Errorf("%+v after %+v", p, last)
+			}
+			last = p
+		}}
+		ok(t, db.Checkpoint(ctx, "copy", &o))
+		mustClose(t, db)
+		if last.Files != last.FilesTotal || last.Bytes != last.BytesTotal ||
+			!links && calls <= last.Files {
+			t.Errorf("links %v: %d calls, the last with %+v", links, calls, last)
+		}
+		var bytes int64
+		names, err := mem.List("copy")
+		ok(t, err)
+		for _, name := range names {
+			if ext := filepath.Ext(name); ext == ".sst" || ext == ".log" {
+				st, err := mem.Stat(filepath.Join("copy", name))
+				ok(t, err)
+				bytes += st.SizeBytes
+				last.Files--
+			}
+		}
+		if last.Files != 0 || last.Bytes != bytes {
+			t.Errorf("links %v: %+v is reported; the files have %d bytes", links, last, bytes)
 		}
 	}
-	if last.Files != 0 || last.Bytes != bytes {
-		t.Errorf("%+v is reported; the files have %d bytes", last, bytes)
-	}
-	wantIs(t, db.Checkpoint(ctx, "other", &engine.CheckpointOptions{BytesPerSecond: -1}),
-		engine.ErrInvalid)
+	wantIs(t, openMemory(t, engine.Options{}).Checkpoint(ctx, "other",
+		&engine.CheckpointOptions{BytesPerSecond: -1}), engine.ErrInvalid)
 }
 
 // A database in memory is copied to the disk, where any program can open it.

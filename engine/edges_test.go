@@ -173,44 +173,6 @@ func TestIdleDeletesAreFlushed(t *testing.T) {
 	}
 }
 
-// TestCheckpointCounts: the progress counts every file and byte once, and ends complete.
-func TestCheckpointCounts(t *testing.T) {
-	for _, memory := range []bool{false, true} {
-		dir := t.TempDir()
-		o := engine.Options{InMemory: memory, Durability: engine.Process}
-		db, err := engine.Open(filepath.Join(dir, "db"), &o)
-		ok(t, err)
-		for i, p := range partitionsOfStripes(5) {
-			ok(t, db.Put(pksk(string(p), "s"), make([]byte, 1000*i)))
-		}
-		ok(t, db.Flush(ctx))
-		ok(t, db.Put(pk("log"), nil))
-		var last engine.CheckpointProgress
-		ok(t, db.Checkpoint(ctx, filepath.Join(dir, "copy"), &engine.CheckpointOptions{
-			Progress: func(p engine.CheckpointProgress) {
-				if p.Files < last.Files || p.Bytes < last.Bytes || p.Files+int(p.Bytes) ==
-					last.Files+int(last.Bytes) ||
-					last.FilesTotal > 0 && (p.FilesTotal != last.FilesTotal ||
-						p.BytesTotal != last.BytesTotal) {
-					t.Errorf("%+v after %+v", p, last)
-				}
-				last = p
-			},
-		}))
-		sst := db.Metrics().Total
-		if last.Files != last.FilesTotal || last.Bytes != last.BytesTotal ||
-			last.FilesTotal <= sst.Files || last.BytesTotal < sst.DiskBytes {
-			t.Errorf("in memory %t: the last progress is %+v, files %+v", memory, last, sst)
-		}
-		mustClose(t, db)
-		copied := openDir(t, filepath.Join(dir, "copy"), &engine.Options{MustExist: true})
-		if n := len(content(t, copied)); n != 6 {
-			t.Errorf("the copy has %d items", n)
-		}
-		mustClose(t, copied)
-	}
-}
-
 // TestDestinationNamesWhatIsThere: up to three names, and how many more there are.
 func TestDestinationNamesWhatIsThere(t *testing.T) {
 	mem := vfs.NewMem()

@@ -13,49 +13,29 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
-// Space returns after mass deletes without anybody calling Flush or Compact, and without
-// a single further write. The clock of the test stands still while there is work.
+// Space of items that have expired returns without anybody calling Flush or Compact, and without a
+// single further write. The clock of the test stands still while there is work.
 //
 // Promise (reads and writes): Deleted space comes back without being asked for; an idle database
-// writes nothing. Also `TestIdleDatabaseWritesNothing`.
+// writes nothing. Also `TestDeletedItemsAreReclaimed`, `TestIdleDatabaseWritesNothing`.
 func TestSpaceReturnsByItself(t *testing.T) {
-	for name, remove := range map[string]func(*engine.DB, int){
-		"a range": func(db *engine.DB, _ int) {
-			ok(t, db.DeleteRange([]byte("p"), engine.SKCondition{}))
-		},
-		"one by one": func(db *engine.DB, n int) {
-			for i := range n {
-				ok(t, db.Delete(pksk("p", fmt.Sprintf("%06d", i))))
-			}
-		},
-		"expired": func(*engine.DB, int) { time.Sleep(time.Hour) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				db := openMemory(t, engine.Options{Durability: engine.Process})
-				const n = 5000
-				for i := range n {
-					var o engine.TTL
-					if name == "expired" {
-						o = engine.TTL(30 * time.Minute)
-					}
-					ok(t, db.Put(pksk("p", fmt.Sprintf("%06d", i)), make([]byte, 100), o))
-				}
-				ok(t, db.Flush(ctx))
-				before := db.Metrics().Total.DiskBytes
-				remove(db, n)
-				time.Sleep(2 * time.Minute)
-				left := db.Metrics().Total
-				if left.Records > 0 || left.DiskBytes > before/20 {
-					t.Errorf("%d records, %d of %d bytes are left",
-						left.Records, left.DiskBytes, before)
-				}
-				if got := content(t, db); len(got) != 0 {
-					t.Errorf("%d items are left", len(got))
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		db := openMemory(t, engine.Options{Durability: engine.Process})
+		for i := range 5000 {
+			ok(t, db.Put(pksk("p", fmt.Sprintf("%06d", i)), make([]byte, 100),
+				engine.TTL(30*time.Minute)))
+		}
+		ok(t, db.Flush(ctx))
+		before := db.Metrics().Total.DiskBytes
+		time.Sleep(time.Hour + 2*time.Minute)
+		left := db.Metrics().Total
+		if left.Records > 0 || left.DiskBytes > before/20 {
+			t.Errorf("%d records, %d of %d bytes are left", left.Records, left.DiskBytes, before)
+		}
+		if got := content(t, db); len(got) != 0 {
+			t.Errorf("%d items are left", len(got))
+		}
+	})
 }
 
 // An idle database with nothing to reclaim writes nothing.

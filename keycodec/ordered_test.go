@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
@@ -60,30 +59,6 @@ func TestOrderedSortsLikeKeys(t *testing.T) {
 			t.Fatalf("Key.Compare = %d, want %d", got, want)
 		}
 	})
-}
-
-// TestOrderingExample is the list whose length-prefixed forms come out as b, aa, ... and
-// put z before aa.
-func TestOrderingExample(t *testing.T) {
-	want := []keycodec.Key{
-		key("aa", ""), key("b", ""), key("user#123", ""), key("user#123", "aa"),
-		key("user#123", "post#1"), key("user#123", "z"), key("user#124", ""),
-	}
-	got := slices.Clone(want)
-	slices.Reverse(got)
-	slices.SortFunc(got, func(a, b keycodec.Key) int {
-		return bytes.Compare(keycodec.AppendOrdered(nil, a), keycodec.AppendOrdered(nil, b))
-	})
-	for i := range want {
-		if got[i].Compare(want[i]) != 0 {
-			t.Errorf("position %d: got %v, want %v", i, got[i], want[i])
-		}
-	}
-	aa := keycodec.AppendLengthPrefixed(nil, key("aa", ""))
-	b := keycodec.AppendLengthPrefixed(nil, key("b", ""))
-	if bytes.Compare(b, aa) >= 0 {
-		t.Error("the length-prefixed form of b sorts after that of aa")
-	}
 }
 
 func TestOrderedRoundTrip(t *testing.T) {

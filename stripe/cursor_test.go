@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
@@ -80,85 +79,6 @@ func TestFreezeBeneath(t *testing.T) {
 		w.checkScan("", "", w.seq, false)
 		w.checkScan("", "", w.seq, true)
 		w.checkScan("", "", w.seq-2, false)
-	}
-}
-
-// The source of the tombstone is not skipped: it may hold newer versions in the range.
-func TestCursorFindsNewVersionsInADeletedRange(t *testing.T) {
-	for _, flushed := range []bool{false, true} {
-		w := newWorld(t, vfs.NewMem())
-		w.fill(200, "old")
-		snap := w.snapshot()
-		w.commit(put("k0100", "deleted too"))
-		w.commit(delRange("k0000", "k0199"))
-		for i := 0; i < 200; i += 37 {
-			w.commit(put(fmt.Sprintf("k%04d", i), "new"))
-		}
-		if flushed {
-			w.flush()
-		}
-		w.commit(put("k0180", "newest"))
-		for _, reverse := range []bool{false, true} {
-			for _, at := range []base.SeqNum{snap, w.seq} {
-				w.checkScan("", "", at, reverse)
-				w.checkScan("k0050", "k0150", at, reverse)
-				w.checkScan("k0050x", "k0150x", at, reverse)
-			}
-		}
-	}
-}
-
-// Runs of many files, both ways, with bounds at, between, before and after them.
-func TestCursorOverManyFiles(t *testing.T) {
-	w := newWorld(t, vfs.NewMem())
-	w.env.FileBytes = 1 // a file per block or so
-	for i := range 120 {
-		w.commit(put(fmt.Sprintf("k%03d", 2*i), "value"))
-	}
-	w.flush()
-	if n := len(w.s.View().Runs[0].Files); n < 100 {
-		t.Fatalf("only %d files", n)
-	}
-	for i := 0; i < 240; i += 10 { // a second run, whose gaps fall between
-		w.commit(put(fmt.Sprintf("k%03d", i+1), "young"))
-	}
-	w.flush()
-	edges := []string{"", "a", "k000", "k001", "k002", "k100", "k101", "k237", "k238", "k239", "z"}
-	for _, lo := range edges {
-		for _, hi := range edges {
-			if hi != "" && hi <= lo {
-				continue
-			}
-			w.checkScan(lo, hi, w.seq, false)
-			w.checkScan(lo, hi, w.seq, true)
-		}
-	}
-	w.checkGets(w.seq)
-	for _, absent := range []string{"a", "k0005", "k003", "z"} {
-		if got, err := w.get(absent, w.seq); err != nil || got != "" {
-			t.Errorf("get %s: %q, %v", absent, got, err)
-		}
-	}
-}
-
-// Files between which nothing is visible are passed over.
-func TestCursorPassesFilesItCannotSee(t *testing.T) {
-	w := newWorld(t, vfs.NewMem())
-	w.env.FileBytes = 1
-	w.commit(put("a", "1"))
-	w.commit(put("m", "1"))
-	w.commit(put("z", "1"))
-	snap := w.snapshot()
-	for i := range 20 {
-		w.commit(put(fmt.Sprintf("b%02d", i), "later"))
-		w.commit(put(fmt.Sprintf("n%02d", i), "later"))
-	}
-	w.flush()
-	for _, reverse := range []bool{false, true} {
-		w.checkScan("", "", snap, reverse)
-		w.checkScan("b", "n", snap, reverse)
-		w.checkScan("b00", "b19", snap, reverse)
-		w.checkScan("n05", "", snap, reverse)
 	}
 }
 

@@ -98,38 +98,6 @@ func TestFilesEndAtFileBytes(t *testing.T) {
 	w.checkFiles()
 }
 
-// A run may consist of range tombstones alone; it works, it is readable, it merges,
-// and it goes away at the bottom.
-func TestRunOfRangeTombstonesOnly(t *testing.T) {
-	w := newWorld(t, vfs.NewMem())
-	w.env.FileBytes = 1
-	w.fill(20, "v")
-	snap := w.snapshot()
-	w.commit(delRange("k0005", "k0010"))
-	w.flush()
-	w.commit(delRange("k0008", "k0015"), delRange("x", "y"))
-	w.flush()
-	w.checkAll()
-	if v := w.s.View(); len(v.Runs) != 3 || v.Runs[0].Files[0].Meta.Entries != 0 {
-		t.Fatalf("shape is\n%s", w.shape())
-	}
-	w.compact(0, 2)
-	w.checkRun(w.s.View().Runs[0])
-	w.checkAll()
-	w.reopen()
-	w.checkAll()
-	w.compact(0, 2)
-	w.checkRun(w.s.View().Runs[0])
-	w.checkAll()
-	w.releaseSnapshot(snap)
-	w.compact(0, 1)
-	w.checkAll()
-	if v := w.s.View(); v.Runs[0].HasRanges {
-		t.Fatalf("nobody needs the tombstones any more:\n%s", w.shape())
-	}
-	w.checkFiles()
-}
-
 // Range tombstones that are too many for one file begin the next one. All files of them
 // can be read, before entries and alone.
 func TestRangeTombstonesFillFiles(t *testing.T) {

@@ -38,43 +38,6 @@ const cities = `{"name":"cities","id":7,"columns":[
 	{"name":"by_note","columns":["note"],"unique":true,
 	 "where":{"op":"<>","args":[{"op":"column","name":"note"},{"op":"const","value":"-"}]}}]}`
 
-func TestRowRoundTrip(t *testing.T) {
-	table := parse(t, cities)
-	row := []expr.Value{expr.String("IT"), expr.String("Brescia"), expr.Int(196_567), expr.Null(),
-		expr.Scaled(9034, 2), expr.List([]expr.Value{expr.String("b"), expr.String("a"),
-			expr.String("b")}), expr.String("Lombardy")}
-	pk, sk, err := table.AppendRowKey(nil, nil, row)
-	ok(t, err)
-	value, err := table.AppendRow(nil, row)
-	ok(t, err)
-	key := keycodec.Key{PK: pk, SK: sk}
-	back := table.Row()
-	ok(t, table.Decode(back, key, value, nil))
-	for i := range row {
-		if back[i] != row[i] {
-			t.Errorf("column %d: %s, want %s", i, back[i], row[i])
-		}
-	}
-	for _, x := range table.Indexes {
-		var entries schema.Entries
-		ok(t, x.AppendEntries(&entries, key, row))
-		for _, e := range entries.List {
-			got := table.Row()
-			rowKey, _, err := x.DecodeEntry(got, nil, e.SK, e.Value, nil)
-			if err != nil || rowKey.Compare(key) != 0 {
-				t.Errorf("%s: %x %x: %v", x.Name, e.SK, e.Value, err)
-			}
-			covers := x.Covers()
-			for i := range covers.All() {
-				if got[i] != row[i] {
-					t.Errorf("%s: column %d is %s, want %s", x.Name, i, got[i], row[i])
-				}
-			}
-		}
-		t.Log(x.Name, len(entries.List))
-	}
-}
-
 // A definition that numbers its indexes itself goes on after the highest of them.
 func TestIndexesOfADefinitionKeepTheirNumbers(t *testing.T) {
 	table := parse(t, `{"name":"t","columns":[{"name":"a","type":"int64"},
