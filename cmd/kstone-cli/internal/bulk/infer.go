@@ -202,7 +202,19 @@ func (g *guessTable) read(f *ImportFlags, name string, sample io.Reader) error {
 		return cli.Usage("%s: no record in the first %d MiB shows what columns there are%s", name,
 			sampleBytes>>20, why).WithHint("make the table first, with the command sql")
 	}
-	return nil
+	return f.checkDelimiter(name, g.columns)
+}
+
+// checkDelimiter refuses a single column whose name looks like those of several.
+func (f *ImportFlags) checkDelimiter(name string, columns []*guessedColumn) error {
+	at := strings.IndexAny(columns[0].name, ";\t|")
+	if len(columns) > 1 || at < 0 || f.Delimiter != "," {
+		return nil
+	}
+	delimiter := strings.ReplaceAll(columns[0].name[at:at+1], "\t", `\t`)
+	return cli.Usage("%s: %q is one column", name, columns[0].name).
+		WithHint("separate it with --delimiter '%s', or make the table first, with the command sql",
+			delimiter)
 }
 
 // key returns the columns of the primary key, and whether it is one that is not in the file, the
