@@ -253,6 +253,32 @@ func TestLeasedFilesGo(t *testing.T) {
 	mustClose(t, db)
 }
 
+// A writer that comes to rest removes what waits for reuse, and what a lease needs when that ends.
+//
+// Promise (readers): A writer at rest removes nothing that a reader needs.
+func TestLeasedFilesStayAtRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newBesidePair(t, vfs.NewMem(), engine.Options{})
+		p.put(300)
+		p.compact()
+		db := openOn(t, p.mem, engine.Options{ReadOnly: true, CacheBytes: 1 << 20})
+		s := snapshotOf(t, db)
+		p.put(300)
+		p.compact()
+		time.Sleep(5 * time.Minute)
+		if err := scanAll(s); err != nil {
+			t.Errorf("a snapshot beside a writer at rest: %v", err)
+		}
+		ok(t, s.Close())
+		mustClose(t, db)
+		time.Sleep(5 * time.Minute)
+		if n, live := len(sstFiles(t, p.mem, "")), p.writer.Metrics().Total.Files; n != live {
+			t.Errorf("%d SSTs, %d of them in use", n, live)
+		}
+		mustClose(t, p.writer)
+	})
+}
+
 // What a reader shows survives a power cut, whatever the level of the writer.
 //
 // Promise (readers): What a reader sees of another process survives a power cut, unless it asks for

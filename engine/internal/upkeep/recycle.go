@@ -246,12 +246,17 @@ func (r *recycler) dropKept() {
 	}
 }
 
+// rest removes the files that wait for reuse, and those that no lease needs any more.
+func (r *recycler) rest() {
+	r.settle()
+	r.dropKept()
+}
+
 // close removes what waits; files that become obsolete later are removed at once. What a lease
 // needs is left to the next Open.
 func (r *recycler) close() {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
-	r.settle()
-	r.dropKept()
+	r.rest()
 }

@@ -252,7 +252,7 @@ func (s *scheduler) mergeLoop() {
 			job, ok := s.pickJob(now)
 			if !ok {
 				if resting {
-					u.recycler.drop()
+					u.recycler.rest()
 				}
 				if left > 0 {
 					s.mergeLater(left) // look again when it is over
