@@ -14,7 +14,7 @@ import (
 )
 
 // path is a way to read a table: an index, or its rows, with everything about it that does
-// not depend on values. It is immutable once it is in a plan.
+// not depend on values. It is a node of a Prepared, and immutable once it is in one.
 type path struct {
 	q     *query
 	rel   *relation
@@ -43,6 +43,7 @@ type path struct {
 	point    bool
 	operands []expr.Expr // of a point: the values of the key columns
 	probe    []expr.Expr // of the right side of a lookup join
+	probes   []expr.Expr // probe, over the layout of the left side
 	unique   bool        // of a probe: at most one row
 	skip     *skipPath
 	// takesAfter: a cursor of the query becomes part of the predicate.

@@ -65,8 +65,8 @@ func (w *Workload) weight() float64 {
 }
 
 func noteIndexes(n Node, used map[*schema.Index]bool) {
-	if a, ok := n.(*access); ok && a.Index != nil {
-		used[a.Index] = true
+	if a, ok := n.(*path); ok && a.index != nil {
+		used[a.index] = true
 	}
 	for _, c := range n.Children() {
 		noteIndexes(c, used)

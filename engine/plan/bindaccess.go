@@ -8,20 +8,34 @@ import (
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
-// bind makes spans and streams of the predicate and the parameters.
-func (b *binder) access(n *access) (Node, error) {
-	p := n.path
-	out := n.Access
+// operator returns what is read of a path whatever the values are.
+func (p *path) operator() *Access {
+	out := &Access{
+		Step:        operator.Step{Elements: p.layout, Expected: p.estimate},
+		SourceTable: p.rel.sourceTable(),
+		Index:       p.index, Key: p.key, Reverse: p.reverse, Ordered: p.ordered, Order: p.order,
+		Point: p.point, Covering: p.covering, KeysOnly: p.keysOnly, Limit: p.limit,
+		FullScan: p.fullScan, Reads: p.reads,
+	}
+	if p.skip != nil {
+		out.Skip = &operator.Skip{Columns: p.skip.columns}
+	}
+	return out
+}
+
+// access makes spans and streams of the predicate and the parameters.
+func (b *binder) access(p *path) (Node, error) {
+	out := p.operator()
 	terms, pred, own := b.terms(p)
 	if p.probe != nil {
 		out.Filter, out.Residual = p.filtersOf(terms, own).parts()
-		out.Probe = &operator.Probe{Exprs: b.exprs(n.Probe.Exprs), Unique: p.unique}
-		return &out, nil
+		out.Probe = &operator.Probe{Exprs: b.exprs(p.probes), Unique: p.unique}
+		return out, nil
 	}
 	if b.isPending(terms) {
 		out.Deferred = true
 		out.Filter, out.Residual = p.filtersOf(terms, own).parts()
-		return &out, nil
+		return out, nil
 	}
 	template, zones := (*spans.Template)(nil), (*spans.ZoneTemplate)(nil)
 	if pred == nil {
@@ -42,7 +56,7 @@ func (b *binder) access(n *access) (Node, error) {
 		if b.never {
 			out.Spans.Spans = nil
 		}
-		p.setFilters(&out, terms, own)
+		p.setFilters(out, terms, own)
 		out.Streams, ordered = p.streamsOf(out.Spans, b.opt.maxStreams())
 		out.Streams = p.inBuckets(out.Streams, b.params)
 		if ordered && own && !b.never && template.Fixed() && len(p.bucketTerms()) == 0 {
@@ -50,18 +64,19 @@ func (b *binder) access(n *access) (Node, error) {
 				filters{out.Filter, out.Residual}})
 		}
 	}
-	out.Zones, out.Merge = b.boundZones(&out, zones), p.merges(out.Streams)
+	out.Zones, out.Merge = b.boundZones(out, zones), p.merges(out.Streams)
 	if p.skip != nil && p.skip.template != nil {
-		b.skip(&out, p.skip)
+		b.skip(out, p.skip)
 	}
 	if ordered {
-		return &out, nil
+		return out, nil
 	}
 	// The order cannot be had from these streams, so a sort makes it, and the limit of a
 	// first or last row applies after it.
 	limit := out.Limit
 	out.Ordered, out.Merge, out.Order, out.Limit = false, false, nil, -1
-	return &Sort{Step: n.Step, Input: &out, Keys: p.sortKeys(), Limit: limit}, nil
+	step := operator.Step{Elements: p.layout, Expected: p.estimate}
+	return &Sort{Step: step, Input: out, Keys: p.sortKeys(), Limit: limit}, nil
 }
 
 // terms returns the terms that values make of those of a path, and as one if they are others; own

@@ -131,11 +131,6 @@ func countOf(e expr.Expr, params []expr.Value, name string, def int64) (int64, e
 
 // Operators of a Prepared that those of a Plan are made of.
 type (
-	// access reads a table as path says.
-	access struct {
-		Access
-		path *path
-	}
 	// gate is a condition without columns, which Bind decides.
 	gate struct{ Filter }
 	// resume marks the place for the terms that a cursor stands for; keys are the terms of
@@ -154,7 +149,7 @@ type (
 // bind returns the operator of a plan for the operator of a Prepared.
 func (b *binder) bind(n Node) (Node, error) {
 	switch n := n.(type) {
-	case *access:
+	case *path:
 		return b.access(n)
 	case *gate:
 		return b.gate(n)

@@ -45,27 +45,27 @@ func (p *path) expected() operator.Estimate {
 	return out
 }
 
-// access returns the node for a path.
+// access returns the node for a path: itself, which is not changed any more.
 func (p *path) access() Node {
-	r := p.rel
 	p.settled = new(settled)
-	a := &access{Access: Access{
-		Step:        operator.Step{Elements: p.layout, Expected: p.estimate},
-		SourceTable: r.sourceTable(),
-		Index:       p.index, Key: p.key, Reverse: p.reverse, Ordered: p.ordered, Order: p.order,
-		Point: p.point, Covering: p.covering, KeysOnly: p.keysOnly, Limit: p.limit,
-		FullScan: p.fullScan, Reads: p.reads,
-	}, path: p}
-	if p.skip != nil {
-		a.Skip = &operator.Skip{Columns: p.skip.columns}
-	}
 	if !p.repeats {
-		return a
+		return p
 	}
-	s := a.Step
-	s.Expected = p.expected()
-	return &Union{Step: s, Inputs: []Node{a}}
+	s := operator.Step{Elements: p.layout, Expected: p.expected()}
+	return &Union{Step: s, Inputs: []Node{p}}
 }
+
+// Layout implements Node.
+func (p *path) Layout() []ColumnRef { return p.layout }
+
+// Estimate implements Node.
+func (p *path) Estimate() operator.Estimate { return p.estimate }
+
+// Children implements Node.
+func (p *path) Children() []Node { return nil }
+
+// Actual implements Node. What Bind makes of the path has counters, not the path.
+func (p *path) Actual() *operator.Actual { return nil }
 
 func (r *relation) sourceTable() operator.SourceTable {
 	return operator.SourceTable{Source: r.source, Table: r.table, Name: r.name}

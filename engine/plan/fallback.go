@@ -116,8 +116,8 @@ func (q *query) tried(best Node, all []Node) Node {
 // skipping reports whether a plan skips over values, and whether it reads ranges of each of them,
 // which costs little only if there are few of both.
 func skipping(n Node) (skips, toRanges bool) {
-	if a, ok := n.(*access); ok && a.path.skip != nil {
-		return true, a.path.skip.template != nil
+	if a, ok := n.(*path); ok && a.skip != nil {
+		return true, a.skip.template != nil
 	}
 	for _, c := range n.Children() {
 		s, t := skipping(c)
@@ -141,15 +141,15 @@ func wholeCost(n Node) float64 {
 	e := n.Estimate()
 	switch n := n.(type) {
 	case *limit:
-		if a, ok := n.Input.(*access); ok && a.path.exact {
+		if a, ok := n.Input.(*path); ok && a.exact {
 			return e.Cost // it is reached, or there are few rows
 		}
 		return wholeCost(n.Input)
-	case *access:
-		if n.path.exact {
+	case *path:
+		if n.exact {
 			return e.Cost
 		}
-		return max(e.Cost, n.path.whole)
+		return max(e.Cost, n.whole)
 	}
 	for _, c := range n.Children() {
 		e.Cost += wholeCost(c) - c.Estimate().Cost

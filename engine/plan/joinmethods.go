@@ -426,12 +426,11 @@ func (q *query) lookupJoin(c candidate, base *path, j joinTerms, probe []expr.Ex
 // lookedUp makes a lookup join.
 func (q *query) lookedUp(c candidate, p *path, j joinTerms, used []bool,
 	e operator.Estimate) candidate {
-	a := p.access().(*access)
-	exprs := make([]expr.Expr, len(p.probe))
+	a := p.access()
+	p.probes = make([]expr.Expr, len(p.probe))
 	for i, x := range p.probe {
-		exprs[i] = toSlots(x, c.node.Layout())
+		p.probes[i] = toSlots(x, c.node.Layout())
 	}
-	a.Probe = &operator.Probe{Exprs: exprs, Unique: p.unique}
 	// Keys that the probe does not ask for are compared afterwards.
 	rest := joinTerms{on: slices.Clone(j.on)}
 	for i := range j.left {

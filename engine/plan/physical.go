@@ -109,19 +109,19 @@ func (p *Prepared) findPhysical() {
 	if limit, ok := n.(*limit); ok {
 		d.count, d.offset, n = limit.count, limit.offset, limit.Input
 	}
-	a, ok := n.(*access)
+	w, ok := n.(*path)
 	if !ok {
 		return
 	}
-	d.Table, d.Index, d.path = a.Table, a.Index, a.path
-	d.Covering, d.KeysOnly = a.Covering && a.Index != nil, a.KeysOnly && a.Index == nil
-	d.Ordered, d.Reverse = a.Ordered, a.Reverse
-	d.Point = a.Point && q.wantsRow() && d.path.hasKey()
-	if !d.Point && !d.readsRanges() || d.path.rel.source != 0 {
+	d.Table, d.Index, d.path = w.rel.table, w.index, w
+	d.Covering, d.KeysOnly = w.covering && w.index != nil, w.keysOnly && w.index == nil
+	d.Ordered, d.Reverse = w.ordered, w.reverse
+	d.Point = w.point && q.wantsRow() && w.hasKey()
+	if !d.Point && !d.readsRanges() || w.rel.source != 0 {
 		return
 	}
-	d.Many = d.Index == nil && !d.Ordered && a.Reads > fewRows
-	if d.whole = d.Many && a.FullScan && q.limit == nil && q.offset == nil; d.whole {
+	d.Many = d.Index == nil && !d.Ordered && w.reads > fewRows
+	if d.whole = d.Many && w.fullScan && q.limit == nil && q.offset == nil; d.whole {
 		p.physical = d
 		return
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
@@ -45,6 +46,7 @@ type Options struct {
 // Prepared is a query for which everything was decided that does not depend on values. It
 // is immutable, and may be bound concurrently.
 type Prepared struct {
+	id          uint64 // see ID
 	q           *query
 	root        Node
 	subs        []*preparedSub
@@ -70,11 +72,19 @@ type preparedSub struct {
 func Prepare(sel *Select, opt Options) (*Prepared, error) {
 	p, err := prepare(sel, opt)
 	if err == nil {
+		p.id = planIDs.Add(1)
 		p.variants = p.watch(sel)
 		p.resolver = p.variants
 	}
 	return p, err
 }
+
+// planIDs counts what Prepare has returned.
+var planIDs atomic.Uint64
+
+// ID returns a number that no other result of Prepare has: what is known about a plan elsewhere is
+// found by it without keeping the plan.
+func (p *Prepared) ID() uint64 { return p.id }
 
 func prepare(sel *Select, opt Options) (*Prepared, error) {
 	opt.live = estimate.NewLive(opt.Counter)
@@ -194,8 +204,8 @@ func (q *query) collect(own func(*query) []*subquery) []*subquery {
 // steady reports whether a tree is bound in the same way for all arguments of subqueries.
 func (sc *scope) steady(n Node) bool {
 	switch n := n.(type) {
-	case *access:
-		if n.path.probe == nil && slices.ContainsFunc(n.path.pred, sc.hasArgument) {
+	case *path:
+		if n.probe == nil && slices.ContainsFunc(n.pred, sc.hasArgument) {
 			return false
 		}
 	case *JoinNode:

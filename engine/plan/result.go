@@ -202,11 +202,9 @@ func (f *finisher) cursorFilter() {
 	}
 	if a, ok := f.access(); ok && !f.grouped && !f.projected {
 		if columns, ok := f.q.columnOrder(f.q.total); ok && len(columns) > 0 {
-			p := *a.path
+			p := *a
 			p.takesAfter = true
-			b := *a
-			b.path = &p
-			f.replaceAccess(&b)
+			f.replaceAccess(&p)
 			return
 		}
 	}
@@ -220,14 +218,14 @@ func (f *finisher) cursorFilter() {
 }
 
 // access returns the access that is the whole of what was built so far, gates aside.
-func (f *finisher) access() (*access, bool) {
+func (f *finisher) access() (*path, bool) {
 	n := f.n
 	for {
 		switch x := n.(type) {
 		case *gate:
 			n = x.Input
-		case *access:
-			return x, x.path.skip == nil
+		case *path:
+			return x, x.skip == nil
 		default:
 			return nil, false
 		}
@@ -235,7 +233,7 @@ func (f *finisher) access() (*access, bool) {
 }
 
 // replaceAccess puts another access in its place.
-func (f *finisher) replaceAccess(a *access) {
+func (f *finisher) replaceAccess(a *path) {
 	if g, ok := f.n.(*gate); ok {
 		gates := []*gate{g}
 		for {

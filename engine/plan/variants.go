@@ -24,7 +24,6 @@ import (
 // for all values is taken. So is it, after some runs, if ranges are all that is watched and the
 // plan is the same whatever they leave.
 type variants struct {
-	id      uint64 // stands for the query in the keys of classes
 	sel     *Select
 	opt     Options
 	watched []watched
@@ -54,9 +53,6 @@ const (
 	maxResolved = 16 // classes of values of subqueries whose plans are kept
 )
 
-// variantIDs counts the queries with variants.
-var variantIDs atomic.Uint64
-
 // Fitting returns a query with the plan for values like these, p itself if they make no
 // difference. The result of the query does not depend on it. A cache that keeps nothing returns
 // p.
@@ -74,7 +70,7 @@ func (c *Cache) Fitting(p *Prepared, params []expr.Value) *Prepared {
 		return p
 	}
 	var room [16 + maxWatched]byte
-	key := binary.AppendUvarint(append(room[:0], keyOfClass, byte(coarser)), v.id)
+	key := binary.AppendUvarint(append(room[:0], keyOfClass, byte(coarser)), p.id)
 	key = v.appendClass(key, params, coarser, false)
 	fitting := c.fitting(key, p, params)
 	if _, risky := fitting.root.(*fallback); !risky {
@@ -226,7 +222,6 @@ func (p *Prepared) newVariants(sel *Select) *variants {
 	if len(v.watched) == 0 {
 		return nil
 	}
-	v.id = variantIDs.Add(1)
 	return v
 }
 

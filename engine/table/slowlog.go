@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"weak"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
@@ -19,7 +18,7 @@ type shapes struct {
 
 	mu  sync.Mutex
 	all []*shape
-	by  map[weak.Pointer[plan.Prepared]]*shape // all, by their plans, as long as those live
+	by  map[uint64]*shape // all, by the IDs of their plans
 }
 
 // shape is what is known about the executions of one prepared query. Why it has a copy of the query
@@ -39,14 +38,14 @@ func (s *shapes) of(c *compiled) *shape {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := weak.Make(c.plan)
+	key := c.plan.ID()
 	if one := s.by[key]; one != nil || len(s.all) >= s.most {
 		return one
 	}
 	one := &shape{sel: *c.sel}
 	one.sel.Position = nil // it has the text and its tree
 	if s.all = append(s.all, one); s.by == nil {
-		s.by = map[weak.Pointer[plan.Prepared]]*shape{}
+		s.by = map[uint64]*shape{}
 	}
 	s.by[key] = one
 	return one
