@@ -176,43 +176,71 @@ func AllOf(terms []Expr) Expr {
 // Map returns the expression with everything in it replaced by what f returns for it, operands
 // first. f is given expressions whose operands are replaced already. What does not change is
 // shared with the expression. Nil stays nil.
-func Map(e Expr, f func(Expr) Expr) Expr {
-	switch x := e.(type) { // the most frequent ones, without a list
-	case nil:
-		return nil
-	case Const, Param, Column, Slot, Agg:
-		return f(e)
-	case Cmp:
-		if l, r := Map(x.L, f), Map(x.R, f); !same(x.L, l) || !same(x.R, r) {
-			e = Cmp{x.Op, l, r}
-		}
-		return f(e)
-	case Arith:
-		if l, r := Map(x.L, f), Map(x.R, f); !same(x.L, l) || !same(x.R, r) {
-			e = Arith{x.Op, l, r}
-		}
-		return f(e)
-	case In: // its list may be long
-		l, list := Map(x.X, f), mapList(x.List, f)
-		switch {
-		case list != nil:
-			e = In{l, list, x.Not}
-		case !same(x.X, l):
-			e = In{l, x.List, x.Not}
-		}
-		return f(e)
-	}
-	var room [4]Expr
-	if children := mapList(AppendChildren(room[:0], e), f); children != nil {
-		e = withChildren(e, children)
-	}
-	return f(e)
+func Map(e Expr, f func(Expr) Expr) Expr { return (&mapping{after: f}).of(e) }
+
+// Replace returns the expression with the parts replaced for which f returns true: the outermost
+// ones, f is not called for their operands. What does not change is shared with the expression.
+// Nil stays nil.
+func Replace(e Expr, f func(Expr) (Expr, bool)) Expr { return (&mapping{before: f}).of(e) }
+
+// mapping is what Map and Replace do; one function is set.
+type mapping struct {
+	before func(Expr) (Expr, bool)
+	after  func(Expr) Expr
 }
 
-// mapList maps the expressions of a list; it returns nil if none of them changes.
-func mapList(list []Expr, f func(Expr) Expr) (out []Expr) {
+func (m *mapping) of(e Expr) Expr {
+	if e == nil {
+		return nil
+	}
+	if m.before != nil {
+		if out, ok := m.before(e); ok {
+			return out
+		}
+	}
+	e = m.operands(e)
+	if m.after != nil {
+		e = m.after(e)
+	}
+	return e
+}
+
+// operands returns an expression with its operands mapped.
+func (m *mapping) operands(e Expr) Expr {
+	switch x := e.(type) { // the most frequent ones, without a list
+	case Const, Param, Column, Slot, Agg:
+		return e
+	case Cmp:
+		if l, r := m.of(x.L), m.of(x.R); !same(x.L, l) || !same(x.R, r) {
+			return Cmp{x.Op, l, r}
+		}
+		return e
+	case Arith:
+		if l, r := m.of(x.L), m.of(x.R); !same(x.L, l) || !same(x.R, r) {
+			return Arith{x.Op, l, r}
+		}
+		return e
+	case In: // its list may be long
+		l, list := m.of(x.X), m.list(x.List)
+		switch {
+		case list != nil:
+			return In{l, list, x.Not}
+		case !same(x.X, l):
+			return In{l, x.List, x.Not}
+		}
+		return e
+	}
+	var room [4]Expr
+	if children := m.list(AppendChildren(room[:0], e)); children != nil {
+		return withChildren(e, children)
+	}
+	return e
+}
+
+// list maps the expressions of a list; it returns nil if none of them changes.
+func (m *mapping) list(list []Expr) (out []Expr) {
 	for i, item := range list {
-		replaced := Map(item, f)
+		replaced := m.of(item)
 		if out == nil && !same(item, replaced) {
 			out = slices.Clone(list)
 		}

@@ -339,7 +339,7 @@ const maxTerms = 16
 // terms.
 func (r *relation) columnsOf(t expr.Expr) schema.ColumnSet {
 	if r.parts == nil {
-		r.parts = newPathParts()
+		r.parts = new(pathParts).begin()
 	}
 	for i := range r.parts.terms {
 		if known := &r.parts.terms[i]; expr.Shared(known.term, t) {

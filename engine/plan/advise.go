@@ -75,9 +75,8 @@ func noteIndexes(n Node, used map[*schema.Index]bool) {
 
 // wishesOf takes a query and its subqueries apart.
 func wishesOf(sel *Select, opt Options) (all []advise.Wish) {
-	copied := *sel
 	sc := &scope{opt: opt, listed: map[int]bool{}, kinds: map[int]expr.Kind{}}
-	q, err := resolve(&copied, nil, nil, sc)
+	q, err := resolve(sel, nil, nil, sc)
 	if err != nil {
 		return nil
 	}

@@ -13,7 +13,11 @@ import (
 
 // resolve makes a query of a Select.
 func resolve(sel *Select, outer, holder *query, sc *scope) (*query, error) {
-	q := &query{sel: sel, outer: outer, holder: holder, scope: sc}
+	q := &sc.root
+	if q.scope != nil {
+		q = new(query)
+	}
+	*q = query{sel: sel, outer: outer, holder: holder, scope: sc}
 	q.qualified = len(sel.From) > 1 || outer != nil || sc.nested && logical.HasSubquery(sel)
 	if err := q.resolveSources(); err != nil {
 		return nil, err
@@ -38,11 +42,13 @@ func (q *query) resolveSources() error {
 		return queryError(0, "%d tables are joined by %d joins", len(sel.From), len(sel.Joins))
 	}
 	q.rels = make([]*relation, 0, len(sel.From))
-	for i, s := range sel.From {
+	own := make([]ownRelation, len(sel.From))
+	for i := range sel.From {
+		s := &sel.From[i]
 		if s.Table == nil && len(s.Queries) == 0 {
 			return queryError(0, "source %d has no table", i+1)
 		}
-		r := &relation{source: i, name: s.Name(), table: s.Table}
+		r := own[i].init(i, s)
 		for _, other := range q.rels {
 			if other.name == r.name {
 				return queryError(0, "%q stands for two tables", r.name)

@@ -124,7 +124,7 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 		paths = bestPoint(paths)
 	}
 	paths = append(paths, q.skipGroups(paths)...)
-	all := make([]candidate, 0, len(paths)+2)
+	all := make([]candidate, 0, len(paths))
 	for _, p := range paths {
 		p.price(e, q.costs())
 	}

@@ -202,25 +202,13 @@ func (f *finisher) slots(e expr.Expr) expr.Expr {
 	return out
 }
 
-// whole replaces the parts of an expression for which at knows a place. Parts inside of
-// them may be replaced before, so they are restored to compare.
+// whole replaces the largest parts of an expression for which at knows a place.
 func (f *finisher) whole(e expr.Expr, at func(expr.Expr) (expr.Slot, bool)) expr.Expr {
-	originals := map[int]expr.Expr{}
-	return expr.Map(e, func(x expr.Expr) expr.Expr {
-		if _, ok := x.(expr.Slot); ok {
-			return x
+	return expr.Replace(e, func(x expr.Expr) (expr.Expr, bool) {
+		if s, ok := at(x); ok {
+			return s, true
 		}
-		original := expr.Map(x, func(y expr.Expr) expr.Expr {
-			if s, ok := y.(expr.Slot); ok {
-				return originals[s.I]
-			}
-			return y
-		})
-		if s, ok := at(original); ok {
-			originals[s.I] = original
-			return s
-		}
-		return x
+		return x, false
 	})
 }
 

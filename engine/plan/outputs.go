@@ -80,28 +80,17 @@ func (q *query) aggregate(a Aggregate) (Aggregate, error) {
 // dependents makes aggregates of the columns in an expression that follow from what is grouped:
 // those of a table whose primary key is.
 func (q *query) dependents(e expr.Expr) expr.Expr {
-	given := len(q.sel.Aggregates)
-	isGroup := func(e expr.Expr) bool {
-		return slices.ContainsFunc(q.groups, func(g expr.Expr) bool { return expr.Equal(g, e) })
+	if len(q.groups) == 0 {
+		return e
 	}
-	return expr.Map(e, func(x expr.Expr) expr.Expr {
-		c, ok := x.(expr.Column)
-		switch {
-		case isGroup(x):
-			return x
-		case ok && q.followsFromGroups(c):
-			return q.anyOf(c)
+	return expr.Replace(e, func(x expr.Expr) (expr.Expr, bool) {
+		if slices.ContainsFunc(q.groups, func(g expr.Expr) bool { return expr.Equal(g, x) }) {
+			return x, true
 		}
-		original := expr.Map(x, func(y expr.Expr) expr.Expr {
-			if a, ok := y.(expr.Agg); ok && a.Index >= given {
-				return q.aggregates[a.Index].Arg
-			}
-			return y
-		})
-		if isGroup(original) {
-			return original
+		if c, ok := x.(expr.Column); ok && q.followsFromGroups(c) {
+			return q.anyOf(c), true
 		}
-		return x
+		return x, false
 	})
 }
 

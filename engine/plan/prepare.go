@@ -67,7 +67,7 @@ type preparedSub struct {
 	*subquery
 }
 
-// Prepare plans a query. It keeps parts of sel, which must not be changed any more. The
+// Prepare plans a query. It keeps sel, which must not be changed any more. The
 // error is a *QueryError, *UnsupportedError or *FullScanError.
 func Prepare(sel *Select, opt Options) (*Prepared, error) {
 	p, err := prepare(sel, opt)
@@ -87,7 +87,6 @@ var planIDs atomic.Uint64
 func (p *Prepared) ID() uint64 { return p.id }
 
 func prepare(sel *Select, opt Options) (*Prepared, error) {
-	opt.live = estimate.NewLive(opt.Counter)
 	q, err := resolveRewritten(sel, opt)
 	if err != nil {
 		return nil, err
@@ -128,9 +127,9 @@ func resolveRewritten(sel *Select, opt Options) (*query, error) {
 		opt.listRows = map[int]float64{}
 	}
 	attempt := func(sel *Select) (*query, error) {
-		copied := *sel
-		return resolve(&copied, nil, nil, &scope{opt: opt, params: facts.Params,
-			nested: facts.Nested})
+		sc := &scope{opt: opt, params: facts.Params, nested: facts.Nested}
+		sc.opt.live = sc.live.Begin(opt.Counter)
+		return resolve(sel, nil, nil, sc)
 	}
 	full, ok := logical.IsolateFullJoins(sel, facts)
 	if !ok {

@@ -63,6 +63,9 @@ type scope struct {
 	// kinds are those of what parameters are compared with, as far as they are known.
 	kinds   map[int]expr.Kind
 	checked []paramKind // kinds, as a list
+	// What every query has is part of the scope.
+	root query // the outermost one
+	live estimate.Live
 }
 
 // relation is something to join: a table, or a subquery that is planned by itself.
@@ -84,6 +87,20 @@ type relation struct {
 	found foundRows
 }
 
+// ownRelation is a relation with the memory that most have.
+type ownRelation struct {
+	relation
+	own  pathParts
+	room [4]int // of need.ordinals
+}
+
+// init makes the relation one of a source without parts.
+func (r *ownRelation) init(source int, s *Source) *relation {
+	r.relation = relation{source: source, name: s.Name(), table: s.Table, parts: r.own.begin()}
+	r.need.ordinals = r.room[:0]
+	return &r.relation
+}
+
 // pathParts are the keys of the indexes of a table, what is read of rows, and the columns of terms.
 type pathParts struct {
 	keys    []indexKey
@@ -94,8 +111,8 @@ type pathParts struct {
 	layoutRoom [1]needLayout
 }
 
-func newPathParts() *pathParts {
-	p := new(pathParts)
+// begin returns p, which is empty.
+func (p *pathParts) begin() *pathParts {
 	p.keys, p.layouts = p.keyRoom[:0], p.layoutRoom[:0]
 	return p
 }
@@ -135,7 +152,7 @@ type needLayout struct {
 // keyOf is keyFor, once for each index.
 func (r *relation) keyOf(x *schema.Index) spans.Key {
 	if r.parts == nil {
-		r.parts = newPathParts()
+		r.parts = new(pathParts).begin()
 	}
 	for i := range r.parts.keys {
 		if k := &r.parts.keys[i]; k.index == x {

@@ -53,11 +53,15 @@ const (
 )
 
 // NewLive returns the memory of a query; nil without a counter.
-func NewLive(c Counter) *Live {
+func NewLive(c Counter) *Live { return new(Live).Begin(c) }
+
+// Begin makes l the memory of a query and returns it; nil without a counter.
+func (l *Live) Begin(c Counter) *Live {
 	if c == nil {
 		return nil
 	}
-	return &Live{counter: c, left: maxCounted}
+	*l = Live{counter: c, left: maxCounted}
+	return l
 }
 
 // WithLive lets the estimator count ranges where that is worth it.
