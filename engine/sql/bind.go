@@ -30,9 +30,20 @@ type binder struct {
 	asOf    syntax.Expr // the moment of the statement, which the tables are of; or nil
 	scopes  []*scope    // the queries, in their order
 	reach   *reach      // of the aggregate whose argument is being bound; or nil
-	// again, if not nil, binds the same another time, as far as that goes, with marks, which this
-	// one has not. Why: they are for errors alone.
-	again func() *binder
+	// query, if not nil, is what is bound, of stmt: see marked. Without it, scopes have marks.
+	query *syntax.Select
+	stmt  *Stmt
+	// What most statements have is part of the binder.
+	scopeRoom [1]*scope
+	spare     *scope // the memory of the first query, until it is bound; or nil
+}
+
+// marked binds the same query another time, as far as that goes, with marks, which this binder has
+// not. Why: they are for errors alone.
+func (b *binder) marked() *binder {
+	again := b.stmt.binder(params{base: b.params.base, final: b.params.final})
+	_ = again.bound(func() { again.selectQuery(b.query, nil) }) // as the first time
+	return &again
 }
 
 // bound runs a step of a binder and returns the error it fails with.
@@ -140,7 +151,11 @@ func (b *binder) selectAt(s *syntax.Select, outer *scope, depth int) *scope {
 		b.with = append(b.with, boundWith{w, outer})
 	}
 	defer func() { b.with = before }()
-	sc := &scope{b: b, outer: outer, depth: depth, ast: s}
+	sc := b.spare
+	if b.spare = nil; sc == nil {
+		sc = new(scope)
+	}
+	sc.b, sc.outer, sc.depth, sc.ast = b, outer, depth, s
 	sc.made.Distinct = s.Distinct
 	sc.sel, sc.parts, sc.refs = &sc.made, sc.partRoom[:0], sc.refRoom[:0]
 	sc.begin()
@@ -168,6 +183,9 @@ func (b *binder) selectAt(s *syntax.Select, outer *scope, depth int) *scope {
 // begin lets the planner ask where expressions of the query stand.
 func (sc *scope) begin() {
 	sc.sel.Position = sc.position
+	if sc.b.scopes == nil {
+		sc.b.scopes = sc.b.scopeRoom[:0]
+	}
 	sc.number, sc.b.scopes = len(sc.b.scopes), append(sc.b.scopes, sc)
 }
 
@@ -395,7 +413,7 @@ func (sc *scope) count(where string, e syntax.Expr) expr.Expr {
 
 // mark remembers where a bound expression stands, for errors of the planner.
 func (sc *scope) mark(e expr.Expr, pos int) expr.Expr {
-	if sc.b.again == nil {
+	if sc.b.query == nil {
 		sc.marks = append(sc.marks, mark{e, pos})
 	}
 	return e
@@ -410,8 +428,8 @@ func (sc *scope) position(e expr.Expr) int {
 		return 0
 	case e == nil:
 		return sc.ast.Pos + 1
-	case sc.b.again != nil:
-		if b := sc.b.again(); sc.number < len(b.scopes) {
+	case sc.b.query != nil:
+		if b := sc.b.marked(); sc.number < len(b.scopes) {
 			return b.scopes[sc.number].position(e)
 		}
 		return 0

@@ -54,14 +54,13 @@ func (r *Rows) All() iter.Seq2[[]expr.Value, error] {
 			r.in.reading++
 			defer func() { r.in.reading-- }()
 		}
-		for row, err := range r.rows.All() {
-			if err != nil {
-				yield(nil, conflicted(r.binder.planError(err, r.stmt.start)))
-				return
-			}
-			if !yield(row[:len(r.Columns)], nil) {
-				return
-			}
+		stopped := false
+		err := r.rows.Each(func(row []expr.Value) bool {
+			stopped = !yield(row[:len(r.Columns)], nil)
+			return !stopped
+		})
+		if err != nil && !stopped {
+			yield(nil, conflicted(r.binder.planError(err, r.stmt.start)))
 		}
 	}
 }

@@ -35,6 +35,14 @@ type binding struct {
 
 	prepared *table.Prepared // of query
 	columns  []ColumnInfo    // of the result of query
+
+	made binder // binder
+}
+
+// boundQuery is the memory of the binding of a query.
+type boundQuery struct {
+	binding
+	scope scope
 }
 
 // Text returns the statement as it was written.
@@ -110,19 +118,19 @@ func (s *Stmt) prepare(b *binding) (*table.Prepared, error) {
 
 // bind resolves the names of the statement, with what is known of its parameters.
 func (s *Stmt) bind(p params) (*binding, error) {
-	b := &binding{tables: s.session.db.Definitions()}
-	b.binder = s.binder(p)
 	tree := s.tree
 	if e, ok := tree.(*syntax.Explain); ok {
 		tree = e.Statement
 	}
+	var b *binding
 	if sel, ok := tree.(*syntax.Select); ok {
-		b.binder.again = func() *binder {
-			marked := s.binder(p)
-			_ = marked.bound(func() { marked.selectQuery(sel, nil) }) // as the first time
-			return marked
-		}
+		own := new(boundQuery)
+		b, own.made = &own.binding, s.binder(p)
+		own.made.query, own.made.stmt, own.made.spare = sel, s, &own.scope
+	} else {
+		b = &binding{made: s.binder(p)}
 	}
+	b.tables, b.binder = s.session.db.Definitions(), &b.made
 	err := b.binder.bound(func() {
 		switch tree := tree.(type) {
 		case *syntax.Select:
@@ -146,8 +154,8 @@ func (s *Stmt) bind(p params) (*binding, error) {
 	return b, nil
 }
 
-func (s *Stmt) binder(p params) *binder {
-	return &binder{catalog: tables{s.session.db}, text: s.text, params: p, asOf: asOf(s.tree)}
+func (s *Stmt) binder(p params) binder {
+	return binder{catalog: tables{s.session.db}, text: s.text, params: p, asOf: asOf(s.tree)}
 }
 
 // present reports whether the tables are still those that were bound. Why all tables: a name may

@@ -142,6 +142,7 @@ type Prepared struct {
 	literals bool         // of a text: see PrepareLiterals
 	cores    []*tableCore // the tables of the query and its subqueries
 	last     atomic.Pointer[compiled]
+	coreRoom [2]*tableCore // of cores
 }
 
 // compiled is a prepared query for one version of its tables and statistics.
@@ -153,6 +154,9 @@ type compiled struct {
 	values []expr.Value // of the parameters that plan has, not sel: see PrepareLiterals
 	shape  *shape
 	byKey  bool // it reads one row by its primary key, whatever the statistics are
+
+	stateRoom [2]*tableState      // of states
+	statsRoom [2]*plan.TableStats // of stats
 }
 
 // params returns the values of the parameters of a plan.
@@ -212,6 +216,7 @@ func (p *Prepared) Params() int {
 func (p *Prepared) find() error {
 	list := p.db.tables.Load()
 	var missing error
+	p.cores = p.coreRoom[:0]
 	p.sel.Tables(func(t *schema.Table) {
 		if core := list.byID[t.ID]; core != nil {
 			p.cores = append(p.cores, core)
@@ -236,8 +241,8 @@ func (p *Prepared) compile(ctx context.Context, r Reader) (*compiled, error) {
 	} else {
 		p.db.refresh(p.cores, true)
 	}
-	c = &compiled{sel: p.sel, states: make([]*tableState, 0, len(p.cores)),
-		stats: make([]*plan.TableStats, 0, len(p.cores))}
+	c = new(compiled)
+	c.states, c.stats = c.stateRoom[:0], c.statsRoom[:0]
 	for _, core := range p.cores {
 		st, err := r.stateOf(ctx, core)
 		if err != nil {

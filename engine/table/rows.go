@@ -60,14 +60,20 @@ func (r *Rows) Columns() []plan.Output { return r.plan.Columns() }
 func (r *Rows) All() iter.Seq2[[]expr.Value, error] {
 	return func(yield func([]expr.Value, error) bool) {
 		stopped := false
-		r.yield = func(row []expr.Value) bool {
+		err := r.Each(func(row []expr.Value) bool {
 			stopped = !yield(row, nil)
 			return !stopped
-		}
-		if err := r.run(); err != nil && !stopped {
+		})
+		if err != nil && !stopped {
 			yield(nil, err)
 		}
 	}
+}
+
+// Each is All for a function that returns false if it wants no more rows.
+func (r *Rows) Each(yield func(row []expr.Value) bool) error {
+	r.yield = yield
+	return r.run()
 }
 
 // run executes the query once: a point of the present without a snapshot if that has an answer.
