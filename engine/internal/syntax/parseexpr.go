@@ -41,28 +41,33 @@ func (p *parser) negation() Expr {
 	return &Unary{pos, "NOT", p.negation()}
 }
 
-// comparisons maps the comparisons as written to those of Binary.Op.
-var comparisons = map[string]string{
-	"=": "=", "==": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
-}
-
 func (p *parser) comparison() Expr {
 	l := p.sum()
 	for {
 		pos := p.tok.pos
 		if p.tok.kind == tokenOperator {
-			if op, ok := comparisons[p.tok.text]; ok {
-				p.advance()
-				l = p.compared(l, pos, op)
-				continue
+			op := p.tok.text
+			switch op {
+			case "==":
+				op = "="
+			case "!=":
+				op = "<>"
+			case "=", "<>", "<", "<=", ">", ">=", "<=>":
+			default:
+				return l
 			}
+			if p.advance(); op == "<=>" {
+				l = &IsDistinct{pos, l, p.sum(), true}
+			} else {
+				l = p.compared(l, pos, op)
+			}
+			continue
+		}
+		if p.tok.kind != tokenName {
+			return l
 		}
 		if p.word("IS") {
 			l = p.is(l, pos)
-			continue
-		}
-		if p.op("<=>") {
-			l = &IsDistinct{pos, l, p.sum(), true}
 			continue
 		}
 		if p.tok.is("ISNULL", "NOTNULL") {
@@ -229,7 +234,13 @@ func (p *parser) operand() Expr {
 func (p *parser) negative(pos int) Expr {
 	x := p.operand()
 	if n, ok := x.(*Literal); ok && n.Kind == LiteralNumber && !strings.HasPrefix(n.Text, "-") {
-		return &Literal{pos, LiteralNumber, "-" + n.Text}
+		if n.Pos == pos+1 {
+			n.Text = p.lex.text[pos : n.Pos+len(n.Text)]
+		} else {
+			n.Text = "-" + n.Text
+		}
+		n.Pos = pos
+		return n
 	}
 	return &Unary{pos, "-", x}
 }
