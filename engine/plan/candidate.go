@@ -100,7 +100,12 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := newEstimator(r, &q.scope.opt)
+	var e *estimate.Estimator
+	if q.facts != nil {
+		e = q.facts[r.source].estimator
+	} else {
+		e = newEstimator(r, &q.scope.opt)
+	}
 	paths := make([]*path, 0, len(indexes)+1)
 	tested := r.tested()
 	for _, x := range indexes {

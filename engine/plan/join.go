@@ -99,9 +99,17 @@ func (q *query) starts(wants []want) (all []candidate, err error) {
 		if more := q.joinWants(r); len(more) > 0 {
 			own = slices.Concat(wants, more)
 		}
-		found, err := q.candidates(r, own)
-		if err != nil || len(q.rels) == 1 {
-			return found, err
+		if len(q.rels) == 1 {
+			return q.candidates(r, own)
+		}
+		var found []candidate
+		if len(own) == 0 { // as joins ask for the relation
+			found, err = q.waysOf(r, nil)
+		} else {
+			found, err = q.candidates(r, own)
+		}
+		if err != nil {
+			return nil, err
 		}
 		for _, c := range found {
 			if r.kind == Semi {
