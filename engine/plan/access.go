@@ -234,52 +234,11 @@ func soleColumn(e expr.Expr) (column expr.Column, ok bool) {
 	return column, ok && n == 1
 }
 
-// keyFor describes the key of an index or of rows. After the columns of an index that is
-// not unique stands the row's key, so that spans may go on there.
+// keyFor describes the key of an index or of rows.
 func keyFor(r *relation, x *schema.Index) spans.Key {
-	n := len(r.table.PK) + len(r.table.SK)
-	if x != nil {
-		n += len(x.Columns)
-	}
-	n = min(n, keycodec.MaxFields)
-	k := spans.Key{Source: r.source, Fields: make([]keycodec.Field, 0, n),
-		Ordinals: make([]int, 0, n)}
-	add := func(c schema.KeyColumn, each bool) {
-		if len(k.Fields) < keycodec.MaxFields {
-			if each && k.Each == nil {
-				k.Each = make([]bool, n)
-			}
-			if each {
-				k.Each[len(k.Fields)] = true
-			}
-			k.Fields = append(k.Fields, r.table.Columns[c.Ordinal].Field(c))
-			k.Ordinals = append(k.Ordinals, c.Ordinal)
-		}
-	}
-	addRowKey := func() {
-		for _, columns := range [...][]schema.KeyColumn{r.table.PK, r.table.SK} {
-			for _, c := range columns {
-				add(c, false)
-			}
-		}
-	}
-	if x == nil {
-		addRowKey()
-		if k.Keep = len(r.table.PK); r.table.Sharded() {
-			k.Keep = r.table.ShardColumns
-		}
-		return k
-	}
-	for _, c := range x.Columns {
-		add(c.KeyColumn, c.Each)
-	}
-	if x.Sharded() {
-		k.Keep = max(1, x.ShardColumns)
-	}
-	if !x.Unique {
-		addRowKey()
-	}
-	return k
+	k := r.table.SearchKey(x)
+	return spans.Key{Source: r.source, Fields: k.Fields, Ordinals: k.Ordinals, Each: k.Each,
+		Keep: k.Keep}
 }
 
 // spread returns the index that says in which buckets the path reads: its own, or the sharded
@@ -304,7 +263,7 @@ func (q *query) newPath(r *relation, x *schema.Index, keysToo bool) *path {
 	if q.spare = nil; p == nil {
 		p = new(path)
 	}
-	*p = path{q: q, rel: r, index: x, key: r.keyOf(x), limit: -1}
+	*p = path{q: q, rel: r, index: x, key: keyFor(r, x), limit: -1}
 	p.own = len(p.key.Fields)
 	p.pred = r.pred
 	if x != nil {

@@ -6,7 +6,6 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
-	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
@@ -101,19 +100,17 @@ func (r *ownRelation) init(source int, s *Source) *relation {
 	return &r.relation
 }
 
-// pathParts are the keys of the indexes of a table, what is read of rows, and the columns of terms.
+// pathParts are what is read of rows, and the columns of terms.
 type pathParts struct {
-	keys    []indexKey
 	layouts []needLayout
 	terms   []termColumns
 	// Most relations are read in one way.
-	keyRoom    [1]indexKey
 	layoutRoom [1]needLayout
 }
 
 // begin returns p, which is empty.
 func (p *pathParts) begin() *pathParts {
-	p.keys, p.layouts = p.keyRoom[:0], p.layoutRoom[:0]
+	p.layouts = p.layoutRoom[:0]
 	return p
 }
 
@@ -138,36 +135,17 @@ func (r *relation) foundBy(e *estimate.Estimator) float64 {
 	return f.rows
 }
 
-type indexKey struct {
-	index *schema.Index
-	key   spans.Key
-}
-
 type needLayout struct {
 	columns schema.ColumnSet
 	need    need
 	layout  []ColumnRef
 }
 
-// keyOf is keyFor, once for each index.
-func (r *relation) keyOf(x *schema.Index) spans.Key {
+// layoutOf returns what it is to need some columns of rows, and the elements of such rows.
+func (q *query) layoutOf(r *relation, columns schema.ColumnSet, rowKey bool) (need, []ColumnRef) {
 	if r.parts == nil {
 		r.parts = new(pathParts).begin()
 	}
-	for i := range r.parts.keys {
-		if k := &r.parts.keys[i]; k.index == x {
-			return k.key
-		}
-	}
-	key := keyFor(r, x)
-	r.parts.keys = append(r.parts.keys, indexKey{x, key})
-	return key
-}
-
-// layoutOf returns what it is to need some columns of rows, and the elements of such rows.
-//
-// Requires: keyOf was called.
-func (q *query) layoutOf(r *relation, columns schema.ColumnSet, rowKey bool) (need, []ColumnRef) {
 	for i := range r.parts.layouts {
 		if l := &r.parts.layouts[i]; l.need.rowKey == rowKey && l.columns == columns {
 			return l.need, l.layout

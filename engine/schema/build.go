@@ -19,6 +19,7 @@ type built struct {
 	zonedPK, zonedKey    bool   // some of them are in the partition key, or in the key
 	primary              *Index // nil: the primary key is not sharded
 	checks               []expr.Program
+	search               SearchKey // of the rows
 }
 
 // builtIndex is what is derived from the definition of an index.
@@ -34,6 +35,7 @@ type builtIndex struct {
 	rotation uint8
 	head     []byte // of the partition keys, up to the bucket
 	crc      uint32 // checksum of head
+	search   SearchKey
 }
 
 // build prepares a valid definition for use.
@@ -67,6 +69,7 @@ func (t *Table) build() error {
 	if b.checks, err = t.buildChecks(); err != nil {
 		return err
 	}
+	b.search = t.buildSearchKey(nil)
 	if t.Sharded() {
 		b.primary = t.buildPrimary()
 	}
@@ -143,6 +146,7 @@ func (t *Table) buildIndex(x *Index) error {
 		}
 	}
 	b.setHead(appendIndexHead(nil, t.ID, x.ID), x.ID)
+	b.search = t.buildSearchKey(x)
 	x.built = b
 	return nil
 }
@@ -150,7 +154,8 @@ func (t *Table) buildIndex(x *Index) error {
 // buildPrimary returns the index that the rows of a sharded table are.
 func (t *Table) buildPrimary() *Index {
 	x := &Index{Name: "primary", Unique: true, Shard: t.Shard, ShardColumns: t.ShardColumns,
-		State: Ready, built: &builtIndex{table: t, fields: t.built.sk, each: -1}}
+		State: Ready, built: &builtIndex{table: t, fields: t.built.sk, each: -1,
+			search: t.built.search}}
 	for _, k := range t.SK {
 		x.Columns = append(x.Columns, IndexColumn{KeyColumn: k})
 	}
