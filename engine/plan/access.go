@@ -23,32 +23,35 @@ type path struct {
 	// columns of the key that are the index's own: after them is the row's key.
 	own int
 	// pred are the terms that spans and filters have to see to.
-	pred     []expr.Expr
-	settled  *settled // of a path that is in a tree
-	need     need
-	layout   []ColumnRef
-	entry    schema.ColumnSet // what is known before the row is fetched
+	pred    []expr.Expr
+	settled *settled // of a path that is in a tree
+	need    need
+	layout  []ColumnRef
+	entry   schema.ColumnSet // what is known before the row is fetched
+
+	// Flags are together: a path is large, and there are many.
 	covering bool
 	keysOnly bool
 	counts   bool // no column is wanted
-	// repeats: a row may be found several times, through several entries.
-	repeats bool
-
-	ordered bool
-	reverse bool
-	fixed   int // leading columns that are the same in a stream and differ between streams
-	order   []operator.OrderColumn
-	total   bool // order distinguishes any two rows
-
+	repeats  bool // a row may be found several times, through several entries
+	ordered  bool
+	reverse  bool
+	total    bool // order distinguishes any two rows
 	point    bool
-	operands []expr.Expr // of a point: the values of the key columns
-	probe    []expr.Expr // of the right side of a lookup join
-	probes   []expr.Expr // probe, over the layout of the left side
-	unique   bool        // of a probe: at most one row
-	skip     *skipPath
+	unique   bool // of a probe: at most one row
+	exact    bool // all that is read is a row of the result, as far as is known
+	fullScan bool
 	// takesAfter: a cursor of the query becomes part of the predicate.
 	takesAfter bool
-	limit      int64 // wanted rows if known from the shape (MIN, MAX), else -1
+
+	fixed    int // leading columns that are the same in a stream and differ between streams
+	order    []operator.OrderColumn
+	operands []expr.Expr // of a point: the values of the key columns
+	// probe is of the right side of a lookup join: in a tree it is over the layout of the left
+	// side.
+	probe []expr.Expr
+	skip  *skipPath
+	limit int64 // wanted rows if known from the shape (MIN, MAX), else -1
 
 	scan     estimate.Scan
 	left     float64 // share of the rows that zones leave
@@ -56,8 +59,6 @@ type path struct {
 	reads    float64 // entries, and rows that are fetched for them
 	estimate operator.Estimate
 	whole    float64 // the cost without limit
-	exact    bool    // all that is read is a row of the result, as far as is known
-	fullScan bool
 }
 
 // settled is what Bind needs of a path. It is made when a plan with the path is first bound: most

@@ -29,7 +29,7 @@ func (b *binder) access(p *path) (Node, error) {
 	terms, pred, own := b.terms(p)
 	if p.probe != nil {
 		out.Filter, out.Residual = p.filtersOf(terms, own).parts()
-		out.Probe = &operator.Probe{Exprs: b.exprs(p.probes), Unique: p.unique}
+		out.Probe = &operator.Probe{Exprs: b.exprs(p.probe), Unique: p.unique}
 		return out, nil
 	}
 	if b.isPending(terms) {

@@ -427,10 +427,11 @@ func (q *query) lookupJoin(c candidate, base *path, j joinTerms, probe []expr.Ex
 func (q *query) lookedUp(c candidate, p *path, j joinTerms, used []bool,
 	e operator.Estimate) candidate {
 	a := p.access()
-	p.probes = make([]expr.Expr, len(p.probe))
+	probe := make([]expr.Expr, len(p.probe))
 	for i, x := range p.probe {
-		p.probes[i] = toSlots(x, c.node.Layout())
+		probe[i] = toSlots(x, c.node.Layout())
 	}
+	p.probe = probe
 	// Keys that the probe does not ask for are compared afterwards.
 	rest := joinTerms{on: slices.Clone(j.on)}
 	for i := range j.left {

@@ -142,7 +142,10 @@ func (q *query) variants(all []*path, p *path, wants []want) []*path {
 		return c.Source == p.rel.source && constants.Has(c.Ordinal)
 	}
 	for _, w := range wants {
-		for _, fixed := range []int{0, p.listPrefix()} {
+		for i, fixed := range [...]int{0, p.listPrefix()} {
+			if i > 0 && fixed == 0 {
+				break
+			}
 			order, total := p.orderFrom(fixed)
 			ok, reverse := false, false
 			if w.order != nil {

@@ -30,19 +30,16 @@ type binder struct {
 	asOf    syntax.Expr // the moment of the statement, which the tables are of; or nil
 	scopes  []*scope    // the queries, in their order
 	reach   *reach      // of the aggregate whose argument is being bound; or nil
-	// query, if not nil, is what is bound, of stmt: see marked. Without it, scopes have marks.
-	query *syntax.Select
-	stmt  *Stmt
-	// What most statements have is part of the binder.
-	scopeRoom [1]*scope
-	spare     *scope // the memory of the first query, until it is bound; or nil
+	// stmt, if not nil, is the query that is bound: see marked. Without it, scopes have marks.
+	stmt      *Stmt
+	scopeRoom [1]*scope // of scopes; before they are there, the memory of the first, or nil
 }
 
 // marked binds the same query another time, as far as that goes, with marks, which this binder has
 // not. Why: they are for errors alone.
 func (b *binder) marked() *binder {
 	again := b.stmt.binder(params{base: b.params.base, final: b.params.final})
-	_ = again.bound(func() { again.selectQuery(b.query, nil) }) // as the first time
+	_ = again.bound(func() { again.selectQuery(b.stmt.selects(), nil) }) // as the first time
 	return &again
 }
 
@@ -115,9 +112,9 @@ type scope struct {
 	// aggregates says whether they may stand where an expression is bound now; where names
 	// that place.
 	aggregates bool
-	where      string
 	// free says that names are columns without having been declared: see ParseCondition.
-	free bool
+	free  bool
+	where string
 }
 
 // boundOutput is a column of the result.
@@ -151,8 +148,8 @@ func (b *binder) selectAt(s *syntax.Select, outer *scope, depth int) *scope {
 		b.with = append(b.with, boundWith{w, outer})
 	}
 	defer func() { b.with = before }()
-	sc := b.spare
-	if b.spare = nil; sc == nil {
+	sc := b.scopeRoom[0]
+	if sc == nil || len(b.scopes) > 0 {
 		sc = new(scope)
 	}
 	sc.b, sc.outer, sc.depth, sc.ast = b, outer, depth, s
@@ -413,7 +410,7 @@ func (sc *scope) count(where string, e syntax.Expr) expr.Expr {
 
 // mark remembers where a bound expression stands, for errors of the planner.
 func (sc *scope) mark(e expr.Expr, pos int) expr.Expr {
-	if sc.b.query == nil {
+	if sc.b.stmt == nil {
 		sc.marks = append(sc.marks, mark{e, pos})
 	}
 	return e
@@ -428,7 +425,7 @@ func (sc *scope) position(e expr.Expr) int {
 		return 0
 	case e == nil:
 		return sc.ast.Pos + 1
-	case sc.b.query != nil:
+	case sc.b.stmt != nil:
 		if b := sc.b.marked(); sc.number < len(b.scopes) {
 			return b.scopes[sc.number].position(e)
 		}

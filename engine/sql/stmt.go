@@ -118,15 +118,12 @@ func (s *Stmt) prepare(b *binding) (*table.Prepared, error) {
 
 // bind resolves the names of the statement, with what is known of its parameters.
 func (s *Stmt) bind(p params) (*binding, error) {
-	tree := s.tree
-	if e, ok := tree.(*syntax.Explain); ok {
-		tree = e.Statement
-	}
+	tree := s.explained()
 	var b *binding
-	if sel, ok := tree.(*syntax.Select); ok {
+	if s.selects() != nil {
 		own := new(boundQuery)
 		b, own.made = &own.binding, s.binder(p)
-		own.made.query, own.made.stmt, own.made.spare = sel, s, &own.scope
+		own.made.stmt, own.made.scopeRoom[0] = s, &own.scope
 	} else {
 		b = &binding{made: s.binder(p)}
 	}
@@ -152,6 +149,20 @@ func (s *Stmt) bind(p params) (*binding, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// explained returns the statement, that of EXPLAIN without that word.
+func (s *Stmt) explained() syntax.Statement {
+	if e, ok := s.tree.(*syntax.Explain); ok {
+		return e.Statement
+	}
+	return s.tree
+}
+
+// selects returns the SELECT that explained is, or nil.
+func (s *Stmt) selects() *syntax.Select {
+	sel, _ := s.explained().(*syntax.Select)
+	return sel
 }
 
 func (s *Stmt) binder(p params) binder {
