@@ -101,3 +101,34 @@ func TestKeptStatementsAllocateLittle(t *testing.T) {
 		}
 	}
 }
+
+// Goal: a text that comes once takes few pieces of memory, most of them for its expressions.
+func TestNewTextsAllocateLittle(t *testing.T) {
+	testutil.SkipUnderRace(t, "it allocates")
+	s := keptSession(t)
+	n := 0
+	for _, c := range []struct {
+		text string
+		most float64
+	}{
+		{"SELECT a FROM t WHERE id = %d - 1", 75},
+		{"SELECT a + %d FROM t WHERE b IS NULL", 98},
+		{"SELECT count(*) + %d FROM t AS u, t AS v WHERE u.id < 2 AND v.id < 2", 300},
+	} {
+		got := testutil.AllocsPerRun(200, func() {
+			n++
+			rows, err := s.Query(context.Background(), fmt.Sprintf(c.text, n))
+			if err != nil {
+				t.Fatal(c.text, err)
+			}
+			for _, err := range rows.All() {
+				if err != nil {
+					t.Fatal(c.text, err)
+				}
+			}
+		})
+		if got > c.most {
+			t.Errorf("%s: %v allocations, want at most %v", c.text, got, c.most)
+		}
+	}
+}
