@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +108,29 @@ func TestWorkloadKeepsNoPlans(t *testing.T) {
 	w := db.Workload()
 	if len(w) != 1 || w[0].Query.Where == nil {
 		t.Fatalf("%+v", w)
+	}
+}
+
+// Each query has a count of its own, whichever plan is made first.
+func TestWorkloadCountsByQuery(t *testing.T) {
+	db := open(t, nil)
+	people := create(t, db, peopleText)
+	query := func(column string) *plan.Select {
+		return from(people, expr.Cmp{Op: expr.Eq, L: col(people, column),
+			R: expr.Param{Index: 0}})
+	}
+	for i := range 5 {
+		all(t, db, query("age"), i)
+		if i < 2 {
+			all(t, db, query("city"), fmt.Sprint(i))
+		}
+	}
+	var counts []float64
+	for _, w := range db.Workload() {
+		counts = append(counts, w.Count)
+	}
+	if !slices.Equal(counts, []float64{5, 2}) {
+		t.Errorf("counts %v, want 5 and 2", counts)
 	}
 }
 
