@@ -18,7 +18,8 @@ type SearchKey struct {
 	Keep int
 }
 
-// SearchKey returns the key of an index of the table or, if x is nil, of its rows. Do not modify it.
+// SearchKey returns the key of an index of the table or, if x is nil, of its rows. It must not be
+// changed.
 func (t *Table) SearchKey(x *Index) *SearchKey {
 	if x == nil {
 		return &t.built.search
