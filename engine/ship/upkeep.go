@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/base"
 )
 
 // minBaseLog is the least log after which a base is made before its time.
@@ -50,10 +51,8 @@ func (s *Shipper) makeBase(ctx context.Context, p *pinned) {
 			s.letGo(p)
 			return
 		}
-		select {
-		case <-ctx.Done():
+		if base.Sleep(ctx, s.o.Interval) != nil {
 			return
-		case <-time.After(s.o.Interval):
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/internal/base"
 )
 
 // Transactions of stores whose own commits take all conditions and writes at once.
@@ -317,9 +318,7 @@ func Retry(ctx context.Context, attempts int, run func() error) error {
 		if attempts--; attempts == 0 || !errors.Is(err, store.ErrConflict) {
 			return err
 		}
-		select {
-		case <-time.After(rand.N(wait)):
-		case <-ctx.Done():
+		if base.Sleep(ctx, rand.N(wait)) != nil {
 			return err
 		}
 	}
