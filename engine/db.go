@@ -50,8 +50,28 @@ type DB struct {
 	temp      tempFiles
 	conflicts atomic.Uint64 // of transactions
 	failure   atomic.Pointer[readOnlyError]
+	latestMs  atomic.Int64 // see nowMs
 	closeErr  error
 	closing   sync.Once
+}
+
+// maxBackMs is by how many milliseconds a clock may go back before the time goes back, too.
+const maxBackMs = 60_000
+
+// nowMs returns the time that expiries are compared with, in Unix milliseconds. It stands still
+// where the clock is set back a little: a write over an expired item has left alone what refers to
+// the item, such as entries of indexes, and these must not come back.
+func (db *DB) nowMs() int64 {
+	now := db.opts.Clock().UnixMilli()
+	for {
+		latest := db.latestMs.Load()
+		if now < latest && latest-now <= maxBackMs {
+			return latest
+		}
+		if now == latest || db.latestMs.CompareAndSwap(latest, now) {
+			return now
+		}
+	}
 }
 
 // Dir returns the directory the database was opened in.

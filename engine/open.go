@@ -278,8 +278,6 @@ func (db *DB) prepare(state *manifest.State, flushGroup int) {
 	}
 }
 
-func (db *DB) nowMs() int64 { return db.opts.Clock().UnixMilli() }
-
 func (db *DB) openFile(name string) (cache.File, error) { return db.fs.Open(name) }
 
 func codec(c Compression) sst.Codec {

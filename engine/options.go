@@ -184,8 +184,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Events are called, without locks held, when something happens. Nil is fine.
 	Events *Events
-	// Clock returns the present; expiry is measured with it. It is called concurrently.
-	// Nil means time.Now.
+	// Clock returns the present; expiry is measured with it. It is called concurrently. Where it
+	// goes back by up to a minute, the time stands still. Nil means time.Now.
 	Clock func() time.Time
 }
 

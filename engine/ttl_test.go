@@ -185,3 +185,33 @@ func TestOddClocks(t *testing.T) {
 		mustClose(t, db)
 	}
 }
+
+// What has expired does not come back when the clock is set back a little, in memory and in files,
+// and times to live go on from then; a clock that was far ahead is followed.
+//
+// Promise (reads and writes): An expired item does not come back with a clock that is set back by
+// up to a minute.
+func TestClockGoesBack(t *testing.T) {
+	var clock hand
+	clock.ms.Store(10_000_000)
+	db := openMemory(t, engine.Options{Clock: clock.now})
+	k := pk("k")
+	for range 2 {
+		ok(t, db.Put(k, []byte("v"), engine.TTL(time.Second)))
+		clock.pass(time.Second)
+		wantValue(t, db, k, nil)
+		clock.pass(-time.Minute)
+		wantValue(t, db, k, nil)
+		ok(t, db.PutIf(pk("other"), []byte("v"), engine.IfAbsent(), engine.TTL(time.Second)))
+		clock.pass(time.Minute)
+		wantValue(t, db, pk("other"), []byte("v"))
+		clock.pass(time.Second)
+		wantValue(t, db, pk("other"), nil)
+		ok(t, db.Flush(ctx))
+	}
+	ok(t, db.Put(k, []byte("v"), engine.TTL(time.Second)))
+	clock.pass(time.Hour)
+	wantValue(t, db, k, nil)
+	clock.pass(-time.Hour)
+	wantValue(t, db, k, []byte("v"))
+}

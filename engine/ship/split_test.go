@@ -257,6 +257,7 @@ func (d *lateDeletes) arrive() {
 //
 // Promise (shipping): What is removed late was part of no base that was made meanwhile.
 func TestLateDeletes(t *testing.T) {
+	const farMs = 120_000 // further than the time stands still
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprint("restart=", restart), func(t *testing.T) {
 			h := newHarbor(t)
@@ -276,7 +277,7 @@ func TestLateDeletes(t *testing.T) {
 				ok(t, h.db.Put(engine.Key{PK: fmt.Append(nil, i)}, []byte("v")))
 			}
 			h.shipped(s)
-			h.now.Add(2000)
+			h.now.Add(farMs)
 			h.dest.set(func(op, name string) error {
 				if op == "put" && strings.HasPrefix(name, "base/") {
 					return errServer
@@ -289,12 +290,12 @@ func TestLateDeletes(t *testing.T) {
 				ok(t, s.Close(ctx))
 				s = start()
 			}
-			h.now.Add(-2000) // no base is due
+			h.now.Add(-farMs) // no base is due
 			wantIs(t, s.Round(ctx), errServer)
 			if len(late.names) == 0 {
 				t.Fatal("nothing is removed")
 			}
-			h.now.Add(2000)
+			h.now.Add(farMs)
 			_ = s.Round(ctx) // removals fail again
 			late.arrive()
 			ok(t, s.Close(ctx))
