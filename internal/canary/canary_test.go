@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,7 +101,7 @@ func allBugs(t *testing.T) (all []bug) {
 // root is the module's directory.
 const root = "../.."
 
-// Every bug finds its place: a patch that no longer applies proves nothing any more.
+// Every bug finds its place and its test: a patch that no longer applies proves nothing any more.
 func TestBugsApply(t *testing.T) {
 	bugs := allBugs(t)
 	if len(bugs) < 160 {
@@ -110,7 +111,30 @@ func TestBugsApply(t *testing.T) {
 		if _, err := b.plant(root); err != nil {
 			t.Errorf("%s: %v", b.promise, err)
 		}
+		if !hasTest(t, b.pkg, b.test) {
+			t.Errorf("%s: %s has no test %s", b.promise, b.pkg, b.test)
+		}
 	}
+}
+
+// hasTest reports whether a package has a test whose name matches a pattern.
+func hasTest(t *testing.T, pkg, pattern string) bool {
+	t.Helper()
+	name := regexp.MustCompile(`^(` + pattern + `)$`)
+	files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(files, func(file string) bool {
+		content, err := os.ReadFile(file)
+		for line := range strings.Lines(string(content)) {
+			rest, begins := strings.CutPrefix(line, "func ")
+			if found, _, _ := strings.Cut(rest, "("); begins && name.MatchString(found) {
+				return true
+			}
+		}
+		return err != nil
+	})
 }
 
 // Goal: no planted bug survives its test. Method: the source is copied; the tests pass
