@@ -145,3 +145,56 @@ func TestReaderWithoutALease(t *testing.T) {
 	mustClose(t, r)
 	mustClose(t, w)
 }
+
+// brokenLeases is a file system on which leases cannot be written while broken is set.
+type brokenLeases struct {
+	vfs.FS
+	broken *atomic.Bool
+}
+
+func (b brokenLeases) OpenShared(name string) (vfs.SharedFile, error) {
+	f, err := b.FS.OpenShared(name)
+	return brokenLease{f, b.broken}, err
+}
+
+type brokenLease struct {
+	vfs.SharedFile
+	broken *atomic.Bool
+}
+
+func (b brokenLease) WriteAt(p []byte, off int64) (int, error) {
+	if b.broken.Load() {
+		return 0, errDisk
+	}
+	return b.SharedFile.WriteAt(p, off)
+}
+
+// A reader that has to begin again and cannot write its lease leaves nothing of its attempts: the
+// memory of its memtables is counted once.
+func TestReadersBeginAgainWithoutALease(t *testing.T) {
+	p := newBesidePair(t, vfs.NewMem(), engine.Options{ReaderBytes: 1, LogBytes: 8 << 20})
+	p.put(30)
+	var broken atomic.Bool
+	db := openOn(t, brokenLeases{p.mem, &broken}, engine.Options{ReadOnly: true})
+	broken.Store(true)
+	for range 12 { // the log goes on, and lets go of what the reader is at
+		ok(t, p.writer.Put(pk("large"), make([]byte, 1<<20)))
+		p.put(3)
+	}
+	p.compact()
+	p.put(30)
+	for range 3 {
+		if err := db.Refresh(); !errors.Is(err, errDisk) {
+			t.Fatalf("a refresh without a lease: %v", err)
+		}
+	}
+	broken.Store(false)
+	ok(t, db.Refresh())
+	fresh := openOn(t, p.mem, engine.Options{ReadOnly: true})
+	got, want := db.Metrics(), fresh.Metrics()
+	if got.MemtableBytes != want.MemtableBytes {
+		t.Errorf("%d bytes in memtables, want %d", got.MemtableBytes, want.MemtableBytes)
+	}
+	mustClose(t, fresh)
+	mustClose(t, db)
+}

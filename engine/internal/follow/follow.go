@@ -392,14 +392,14 @@ func (f *Follower) end(stripes *[base.NumStripes]stripe.Stripe) {
 // again begins with a state as Open does.
 func (f *Follower) again(state *manifest.State) error {
 	f.env.Logger.Info("the log has gone on: the database is loaded again")
-	next := new([base.NumStripes]stripe.Stripe)
-	for i := range next {
-		next[i].Follow(&f.stripes[i], state.Stripes[i].Runs, base.MaxSeqNum)
-	}
 	if f.lease != nil { // from here on all of the log stays
 		if err := f.lease.Hold(lease.Held{Edit: f.lease.Held().Edit}); err != nil {
 			return err
 		}
+	}
+	next := new([base.NumStripes]stripe.Stripe)
+	for i := range next {
+		next[i].Follow(&f.stripes[i], state.Stripes[i].Runs, base.MaxSeqNum)
 	}
 	log, tail, _, err := f.replay(state, next)
 	if err == nil {
