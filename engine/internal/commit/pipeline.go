@@ -14,8 +14,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/engine/internal/upkeep"
 	"github.com/kstonedb/kstone/internal/base"
@@ -211,11 +213,14 @@ func (p *Pipeline) commitLocked(ctx context.Context, b *Batch, g *Guard) (seq ba
 	return seq, p.insert(b, scanned, seq), nil
 }
 
-// unlogged returns the error of a record that the log has not taken. A failure that a full disk
-// does not explain makes the database read-only.
+// unlogged returns the error of a record that the log has not taken. A failure that neither a full
+// disk nor the record explains makes the database read-only.
 func (p *Pipeline) unlogged(err error) error {
-	if errors.Is(err, vfs.ErrNoSpace) {
+	switch {
+	case errors.Is(err, vfs.ErrNoSpace):
 		return err
+	case errors.Is(err, wal.ErrRecordTooLarge): // with what expand adds
+		return fmt.Errorf("%w: %w", kv.ErrTooLarge, err)
 	}
 	return p.env.Upkeep.Fail(err)
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/testutil"
@@ -173,6 +174,24 @@ func TestFullLogAppend(t *testing.T) {
 	if w.newest("k") != "again" {
 		t.Error("with space again nothing is written")
 	}
+}
+
+// A scan of deletes adds its ranges to the record when it is committed. If that makes the record
+// too large nothing is written, and the database goes on.
+//
+// Promise (reads and writes): A batch that its DeleteScans make too large is refused, and nothing
+// else is.
+func TestScanOfDeletesIsTooLarge(t *testing.T) {
+	w := newWorld(t)
+	w.ok(w.Commit(ctx, put("k", "v"), Terms{}, nil))
+	var b Batch
+	b.DeleteScan(base.Span{})
+	b.Put(key("large"), make([]byte, 1<<20-32), Lifetime{})
+	wantIs(t, w.Commit(ctx, &b, Terms{}, nil), kv.ErrTooLarge)
+	if f := w.failure.Load(); f != nil || w.newest("k") != "v" || w.newest("large") != "" {
+		t.Errorf("a failure for good: %v; k is %q", f, w.newest("k"))
+	}
+	w.ok(w.Commit(ctx, put("k", "again"), Terms{}, nil))
 }
 
 // A sync that fails makes the database read-only. The commit is visible by then: what it is on
