@@ -121,7 +121,9 @@ func (c *Cache) insertLocked(e evictee) bool {
 		c.rejects++
 		return false
 	}
-	c.makeRoomLocked(n.bytes)
+	if c.makeRoomLocked(n.bytes); n.group.dropped { // its root has given way
+		return false
+	}
 	if k := len(c.free); k > 0 {
 		n.place = c.free[k-1]
 		c.free = c.free[:k-1]

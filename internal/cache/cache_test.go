@@ -132,6 +132,19 @@ func TestReplace(t *testing.T) {
 }
 
 // TestRoot: what a root has the slots of goes with it, and nothing else, also if it is the root of
+// A value whose root gives way to it is not cached: nobody would find it, nor drop it.
+func TestRootGivesWayToItsValue(t *testing.T) {
+	c := cache.New(1000)
+	g := c.NewGroup(0)
+	of := g.Part()
+	var root, value cache.Slot[block]
+	cache.InsertRoot(g, &root, block{}, 600, 1, of)
+	cache.Insert(of, &value, block{}, 600, 1)
+	if m := c.Metrics(); root.Peek() != nil || m.Entries != 0 || m.UsedBytes != 0 {
+		t.Errorf("%d entries, %d bytes of a root that has gone", m.Entries, m.UsedBytes)
+	}
+}
+
 // more itself; what is put there later is not kept.
 func TestRoot(t *testing.T) {
 	c := cache.New(10_000)
