@@ -279,6 +279,39 @@ func TestLeasedFilesStayAtRest(t *testing.T) {
 	})
 }
 
+// Log that a lease needs goes on a full disk, as files do.
+//
+// Promise (readers): On a full disk log is not kept for readers.
+func TestLeasedLogGoesOnAFullDisk(t *testing.T) {
+	mem := vfs.NewMem()
+	p := newBesidePair(t, mem, engine.Options{LogBytes: 8 << 20})
+	p.put(30)
+	var stopped atomic.Bool
+	db := openOn(t, vfstest.NewFault(mem, func(vfstest.Op) error {
+		if stopped.Load() {
+			return errDisk
+		}
+		return nil
+	}), engine.Options{ReadOnly: true})
+	stopped.Store(true)
+	for range 40 { // the reader stays where it is, and its lease, too
+		ok(t, p.writer.Put(pk("large"), make([]byte, 1<<20)))
+	}
+	p.compact()
+	before := p.writer.Metrics().RetainedBytes
+	if before < 20<<20 {
+		t.Fatalf("%d bytes of log are kept for the reader", before)
+	}
+	mem.SetCapacity(mem.UsedBytes())
+	eventually(t, "log is given up", func() bool {
+		_ = p.writer.Put(pk("large"), make([]byte, 1<<20))
+		return p.writer.Metrics().RetainedBytes < before/2
+	})
+	mem.SetCapacity(0)
+	stopped.Store(false)
+	mustClose(t, db)
+}
+
 // What a reader shows survives a power cut, whatever the level of the writer.
 //
 // Promise (readers): What a reader sees of another process survives a power cut, unless it asks for

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -213,8 +214,11 @@ func (u *Upkeep) releaseLog(needed base.SeqNum) error {
 	return nil
 }
 
-// leased returns the first of the released segments that are kept for readers.
+// leased returns the first of the released segments that are kept for readers: on a full disk none.
 func (u *Upkeep) leased() wal.SegmentNum {
+	if u.reserve.full.Load() {
+		return math.MaxUint64
+	}
 	from := u.LeasedFrom()
 	var bytes int64
 	for _, s := range slices.Backward(u.log.Retained()) {

@@ -68,7 +68,9 @@ func (s *scheduler) flushFromReserve(
 func (u *Upkeep) giveUpLog() {
 	if u.env.LogGiveUp != nil {
 		u.env.LogGiveUp()
+		return
 	}
+	_ = u.log.Forget(u.leased()) // what cannot be removed is tried again
 }
 
 // makeSpace flushes everything or, if that does not help, makes one merge. It returns an
