@@ -26,7 +26,7 @@ type function struct {
 	result byte
 	// all says that it is called with NULLs; otherwise a NULL among the arguments gives NULL.
 	all  bool
-	call func(args []Value) (Value, error)
+	call func(args []Value) (Value, error) // nil: see comparing
 }
 
 // functions are all functions. A test compares them with docs/sql.md.
@@ -62,9 +62,9 @@ var functions = map[string]function{
 	"exp":       {"exp(number)", "n", 1, false, 'f', false, ofFloat(exponential)},
 	"ln":        {"ln(number)", "n", 1, false, 'f', false, ofFloat(logarithm)},
 	"coalesce":  {"coalesce(value, …)", "x", 1, true, 'x', true, callCoalesce},
-	"nullif":    {"nullif(value, value)", "xx", 2, false, '1', true, callNullif},
-	"greatest":  {"greatest(value, …)", "x", 1, true, 'x', false, extreme(1)},
-	"least":     {"least(value, …)", "x", 1, true, 'x', false, extreme(-1)},
+	"nullif":    {"nullif(value, value)", "xx", 2, false, '1', true, nil},
+	"greatest":  {"greatest(value, …)", "x", 1, true, 'x', false, nil},
+	"least":     {"least(value, …)", "x", 1, true, 'x', false, nil},
 	// Times are in UTC.
 	"date_trunc": {"date_trunc(unit, time)", "ud", 2, false, 'd', false, callDateTrunc},
 	"date_part":  {"date_part(field, time)", "fd", 2, false, 'i', false, callDatePart},
@@ -76,6 +76,11 @@ var functions = map[string]function{
 	"shard":      {"shard('function:buckets', value)", "tx", 2, false, 'i', false, callShard},
 	"tidb_shard": {"tidb_shard(value)", "x", 1, false, 'i', false, callTidbShard},
 }
+
+// comparing are the functions that compare their arguments, under the collation among them that
+// takes most texts for equal.
+var comparing = map[string]func(keycodec.Collation) func(args []Value) (Value, error){
+	"nullif": nullif, "greatest": extreme(1), "least": extreme(-1)}
 
 // Functions returns the names of the functions that expressions may call, sorted. FuncUsage
 // has their arguments.
@@ -202,12 +207,17 @@ func compileFunc(e Func) (valueFn, error) {
 	}
 	f := functions[e.Name]
 	args, wants := make([]valueFn, len(e.Args)), make([]*argument, len(e.Args))
+	collation := keycodec.CollateBytes
 	for i, arg := range e.Args {
 		var err error
+		collation = max(collation, CollationOf(arg))
 		wants[i] = arguments[f.letter(i)]
 		if args[i], err = compileValue(arg); err != nil {
 			return nil, err
 		}
+	}
+	if under := comparing[e.Name]; under != nil {
+		f.call = under(collation)
 	}
 	return func(m env) (Value, error) {
 		values := make([]Value, len(args))
@@ -253,27 +263,31 @@ func callCoalesce(args []Value) (Value, error) {
 	return Value{}, nil
 }
 
-func callNullif(args []Value) (Value, error) {
-	if c, ok := Compare(args[0], args[1]); ok && c == 0 {
-		return Value{}, nil
+func nullif(collation keycodec.Collation) func([]Value) (Value, error) {
+	return func(args []Value) (Value, error) {
+		if c, ok := compareUnder(args[0], args[1], collation); ok && c == 0 {
+			return Value{}, nil
+		}
+		return args[0], nil
 	}
-	return args[0], nil
 }
 
-// extreme returns the largest argument for 1, the smallest for -1.
-func extreme(sign int) func([]Value) (Value, error) {
-	return func(args []Value) (Value, error) {
-		best := args[0]
-		for _, v := range args[1:] {
-			c, ok := Compare(v, best)
-			if !ok {
-				return Value{}, incomparable(best, v)
+// extreme returns the largest argument for 1, the smallest for -1: of equal ones the first.
+func extreme(sign int) func(keycodec.Collation) func([]Value) (Value, error) {
+	return func(collation keycodec.Collation) func([]Value) (Value, error) {
+		return func(args []Value) (Value, error) {
+			best := args[0]
+			for _, v := range args[1:] {
+				c, ok := compareUnder(v, best, collation)
+				if !ok {
+					return Value{}, incomparable(best, v)
+				}
+				if c*sign > 0 {
+					best = v
+				}
 			}
-			if c*sign > 0 {
-				best = v
-			}
+			return best, nil
 		}
-		return best, nil
 	}
 }
 
