@@ -9,8 +9,9 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// maxTextBytes bounds the texts that functions make longer than their arguments.
-const maxTextBytes = 16 << 20
+// maxTextBytes bounds the texts that functions make longer than their arguments: no longer one can
+// be stored.
+const maxTextBytes = 64 << 20
 
 func ofText(f func(string) string) func([]Value) (Value, error) {
 	return func(args []Value) (Value, error) { return String(f(args[0].s)), nil }
@@ -42,12 +43,28 @@ func callLength(args []Value) (Value, error) {
 
 func callOctetLength(args []Value) (Value, error) { return Int(int64(len(args[0].s))), nil }
 
-func callHex(args []Value) (Value, error) { return String(fmt.Sprintf("%X", args[0].s)), nil }
+func callHex(args []Value) (Value, error) {
+	if err := longText(2 * len(args[0].s)); err != nil {
+		return Value{}, err
+	}
+	return String(fmt.Sprintf("%X", args[0].s)), nil
+}
+
+// longText returns an error for a text that functions do not make.
+func longText(bytes int) error {
+	if bytes <= maxTextBytes {
+		return nil
+	}
+	return fmt.Errorf("%w: a text of more than %d bytes", ErrRange, maxTextBytes)
+}
 
 func callConcat(args []Value) (Value, error) {
 	var b strings.Builder
 	for _, v := range args {
 		text, err := CastType{Kind: KindString}.Convert(v)
+		if err == nil {
+			err = longText(b.Len() + len(text.s))
+		}
 		if err != nil {
 			return Value{}, err
 		}
@@ -129,8 +146,8 @@ func callReplace(args []Value) (Value, error) {
 	if from == "" {
 		return args[0], nil
 	}
-	if n := strings.Count(s, from); len(s)+n*(len(to)-len(from)) > maxTextBytes {
-		return Value{}, fmt.Errorf("%w: a text of more than %d bytes", ErrRange, maxTextBytes)
+	if err := longText(len(s) + strings.Count(s, from)*(len(to)-len(from))); err != nil {
+		return Value{}, err
 	}
 	return String(strings.ReplaceAll(s, from, to)), nil
 }
@@ -169,11 +186,11 @@ func callConcatWs(args []Value) (Value, error) {
 			continue
 		}
 		text, err := CastType{Kind: KindString}.Convert(v)
+		if size += len(text.s) + len(args[0].s); err == nil {
+			err = longText(size)
+		}
 		if err != nil {
 			return Value{}, err
-		}
-		if size += len(text.s) + len(args[0].s); size > maxTextBytes {
-			return Value{}, fmt.Errorf("%w: a text of more than %d bytes", ErrRange, maxTextBytes)
 		}
 		parts = append(parts, text.s)
 	}
