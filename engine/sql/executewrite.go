@@ -344,6 +344,9 @@ func (v *valuer) rows(x expr.Subquery, most int, many string) ([]expr.Expr, erro
 		if err != nil {
 			return nil, err
 		}
+		if x.Kind == expr.Exists {
+			return []expr.Expr{expr.Const{}}, nil
+		}
 		if len(out) == most {
 			return nil, v.binder.bound(func() {
 				v.binder.fail(pos, "a subquery %s", many)

@@ -193,6 +193,9 @@ func (t *Table) UpdateWhereReturning(ctx context.Context, where expr.Expr, set [
 			return err
 		}
 		if each != nil {
+			if err := w.Rules().Schema.Convert(row); err != nil {
+				return err
+			}
 			if err := each(row); err != nil {
 				return err
 			}
