@@ -160,6 +160,7 @@ type valuer struct {
 	insert  *boundInsert // or nil
 	to      *table.Table // of insert
 	outputs *scope       // of RETURNING, or nil
+	number  int64        // the greatest one given to an identity column so far
 	reader  table.Reader // of the subqueries of ON CONFLICT
 }
 
@@ -212,7 +213,7 @@ func (v *valuer) insertRows() (rows [][]expr.Value, err error) {
 
 // row returns a row for INSERT, with values as their columns take them.
 func (v *valuer) row(in *boundInsert, values []boundValue) ([]expr.Value, error) {
-	row := in.table.Row()
+	row, made := in.table.Row(), v.number > 0
 	for i, value := range values {
 		c := &in.table.Columns[in.columns[i]]
 		got, err := v.value(value)
@@ -225,9 +226,20 @@ func (v *valuer) row(in *boundInsert, values []boundValue) ([]expr.Value, error)
 		if row[in.columns[i]], err = c.Convert(got); err != nil {
 			return nil, v.binder.bound(func() { v.binder.refuse(value.pos, err) })
 		}
+		if c.Generated == schema.Identity {
+			n, _ := row[in.columns[i]].AsInt()
+			v.number, made = max(v.number, n), false
+		}
 	}
 	in.table.Complete(row, &in.given)
-	if err := v.to.Generate(v.ctx, row); err != nil {
+	var err error
+	if made && v.number >= v.to.NextNumber() { // after the numbers of the rows before
+		err = v.to.SkipNumbers(v.ctx, v.number+1)
+	}
+	if err == nil {
+		err = v.to.Generate(v.ctx, row)
+	}
+	if err != nil {
 		return nil, err
 	}
 	pos := in.pos

@@ -60,7 +60,7 @@ func (t *Table[T]) write(ctx context.Context, to table.ReadWriter, rows []T,
 				if err := t.checkExpiry(row); err != nil {
 					return err
 				}
-				if err := t.generate(ctx, h, s.binding, row); err != nil {
+				if err := t.generate(ctx, h, w, s.binding, row); err != nil {
 					return err
 				}
 				if err := add(&s, ctx, w, row); err != nil {
@@ -78,11 +78,16 @@ func (t *Table[T]) write(ctx context.Context, to table.ReadWriter, rows []T,
 }
 
 // generate sets the fields with the option auto that are zero.
-func (t *Table[T]) generate(ctx context.Context, h *table.Table, b *binding,
+func (t *Table[T]) generate(ctx context.Context, h *table.Table, w *rowio.Writer, b *binding,
 	row unsafe.Pointer) error {
 	for _, f := range t.auto {
 		if f.pointer || !f.isZero(f.at(row)) {
 			continue
+		}
+		if n := w.Number(); n >= h.NextNumber() { // after those of the rows before
+			if err := h.SkipNumbers(ctx, n+1); err != nil {
+				return err
+			}
 		}
 		v, err := h.NextValue(ctx, b.ordinals[f.index])
 		if err == nil {
