@@ -161,7 +161,7 @@ type valuer struct {
 	to      *table.Table // of insert
 	outputs *scope       // of RETURNING, or nil
 	number  int64        // the greatest one given to an identity column so far
-	reader  table.Reader // of the subqueries of ON CONFLICT
+	reader  table.Reader // of subqueries; nil: that of the session
 }
 
 // maxInsertRows bounds the rows of the query of an INSERT, which are in memory together: the
@@ -347,7 +347,11 @@ func (v *valuer) rows(x expr.Subquery, most int, many string) ([]expr.Expr, erro
 	if err != nil {
 		return nil, err
 	}
-	rows, err := prepared.Query(v.ctx, v.stmt.session.reader(), v.params...)
+	reader := v.reader
+	if reader == nil {
+		reader = v.stmt.session.reader()
+	}
+	rows, err := prepared.Query(v.ctx, reader, v.params...)
 	if err != nil {
 		return nil, err
 	}
@@ -394,13 +398,33 @@ func (s *Stmt) change(ctx context.Context, b *binding, params []expr.Value) (Res
 		args[i] = p
 	}
 	if _, ok := s.tree.(*syntax.Delete); ok {
-		return v.changeWhere(ctx, t, func(t *table.Table, each func([]expr.Value) error) (int,
-			error) {
+		return v.changeWhere(ctx, t, false, func(t *table.Table, each func([]expr.Value) error) (
+			int, error) {
 			return t.DeleteWhereReturning(ctx, where, each, args...)
 		})
 	}
-	var set []table.Assignment
-	for _, a := range b.change.set {
+	reads := slices.ContainsFunc(b.change.set, func(a boundAssignment) bool {
+		return a.value.reads()
+	})
+	return v.changeWhere(ctx, t, reads, func(t *table.Table, each func([]expr.Value) error) (int,
+		error) {
+		set, err := v.assignments(b.change.set)
+		if err != nil {
+			return 0, err
+		}
+		return t.UpdateWhereReturning(ctx, where, set, each, args...)
+	})
+}
+
+// reads reports whether a value has subqueries.
+func (b *boundValue) reads() bool {
+	return b.expr != nil && expr.HasSubquery(b.expr) ||
+		slices.ContainsFunc(b.list, func(item boundValue) bool { return item.reads() })
+}
+
+// assignments returns those of an UPDATE, with what their subqueries return now.
+func (v *valuer) assignments(bound []boundAssignment) (set []table.Assignment, err error) {
+	for _, a := range bound {
 		e := a.value.expr
 		if e == nil {
 			var list expr.Value
@@ -410,11 +434,9 @@ func (s *Stmt) change(ctx context.Context, b *binding, params []expr.Value) (Res
 			e, err = v.withoutSubqueries(e)
 		}
 		if err != nil {
-			return Result{}, err
+			return nil, err
 		}
 		set = append(set, table.Assignment{Column: a.column, Value: e})
 	}
-	return v.changeWhere(ctx, t, func(t *table.Table, each func([]expr.Value) error) (int, error) {
-		return t.UpdateWhereReturning(ctx, where, set, each, args...)
-	})
+	return set, nil
 }

@@ -148,17 +148,18 @@ func (s *Stmt) queryReturning(ctx context.Context, args []any) (*Rows, error) {
 	return &Rows{Columns: result.returned.outputs.columns(), kept: result.returned}, nil
 }
 
-// changeWhere runs an UPDATE or DELETE; with RETURNING all of it is one commit.
-func (v *valuer) changeWhere(ctx context.Context, t *table.Table,
+// changeWhere runs an UPDATE or DELETE. With RETURNING all of it is one commit, and so it is if it
+// reads other rows than those that it writes, which must be the same then.
+func (v *valuer) changeWhere(ctx context.Context, t *table.Table, reads bool,
 	change func(*table.Table, func([]expr.Value) error) (int, error)) (Result, error) {
 	result := Result{Statement: syntax.Verb(v.stmt.tree), returned: v.returning()}
 	var n int
 	var err error
-	if result.returned == nil {
+	if result.returned == nil && !reads {
 		n, err = change(t, nil)
 	} else {
 		err = v.stmt.session.update(ctx, func(tx *table.Tx) (err error) {
-			result.returned = v.returning()
+			result.returned, v.reader = v.returning(), tx
 			if n, err = change(t.In(tx), result.returned.add); err != nil {
 				return err
 			}
