@@ -13,8 +13,10 @@ import (
 	"github.com/kstonedb/kstone/engine/table"
 )
 
-// insert runs an INSERT: all rows, or none if one of them is refused.
-func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (Result, error) {
+// insert runs an INSERT: all rows, or none if one of them is refused. What it reads of tables must
+// be the same when the rows are written, if they are not more than one transaction takes.
+func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (result Result,
+	err error) {
 	in := b.insert
 	t, err := s.session.bound(in.table)
 	if err != nil {
@@ -22,10 +24,50 @@ func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (Res
 	}
 	v := &valuer{ctx: ctx, stmt: s, binder: b.binder, params: params, insert: in, to: t,
 		outputs: b.returning}
-	rows, err := v.insertRows()
-	if err != nil {
+	var rows [][]expr.Value
+	if !in.reads() {
+		if rows, err = v.insertRows(); err != nil {
+			return Result{}, err
+		}
+		return s.insertAll(ctx, t, v, rows)
+	}
+	err = v.update(ctx, func(tx *table.Tx) (err error) {
+		v.number = 0
+		if rows, err = v.insertRows(); err != nil {
+			return err
+		}
+		if len(rows) > maxTxRows && !s.session.InTransaction() {
+			return errParts
+		}
+		result, err = s.insertAll(ctx, t.In(tx), v, rows)
+		return err
+	})
+	switch {
+	case err == errParts:
+		return s.insertAll(ctx, t, v, rows)
+	case err != nil:
 		return Result{}, err
 	}
+	return result, nil
+}
+
+// errParts ends a transaction whose rows are to be written in several.
+var errParts = errors.New("sql: the rows are several transactions")
+
+// reads reports whether the statement reads tables for the rows, or for ON CONFLICT.
+func (in *boundInsert) reads() bool {
+	reads := func(b boundValue) bool { return b.reads() }
+	return in.query != nil ||
+		slices.ContainsFunc(in.rows, func(row []boundValue) bool {
+			return slices.ContainsFunc(row, reads)
+		}) || in.upsert != nil && in.upsert.reads()
+}
+
+// insertAll inserts rows.
+func (s *Stmt) insertAll(ctx context.Context, t *table.Table, v *valuer, rows [][]expr.Value) (
+	Result, error) {
+	var err error
+	in := v.insert
 	result := Result{Statement: syntax.Verb(s.tree), returned: v.returning()}
 	late := result.returned != nil && result.returned.late
 	if in.upsert == nil && in.conflict != syntax.ConflictIgnored && !late {
@@ -56,7 +98,7 @@ func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (Res
 // free, and then evaluates RETURNING.
 func (s *Stmt) insertEach(ctx context.Context, t *table.Table, v *valuer, rows [][]expr.Value,
 	result *Result) error {
-	return s.session.update(ctx, func(tx *table.Tx) error {
+	return v.update(ctx, func(tx *table.Tx) error {
 		*result = Result{Statement: result.Statement, returned: v.returning()}
 		in := t.In(tx)
 		for _, row := range rows {
@@ -85,8 +127,8 @@ func (r *Result) note(t *schema.Table, row []expr.Value) {
 	}
 }
 
-// replaceRows is how many rows INSERT OR REPLACE writes in one transaction.
-const replaceRows = 10_000
+// maxTxRows is how many rows an INSERT writes in one transaction.
+const maxTxRows = 10_000
 
 // insertReplacing inserts rows in place of those that have their primary key or their unique
 // values, one after the other: so of two rows of the statement, too, the later one stays.
@@ -102,10 +144,10 @@ func (s *Stmt) insertReplacing(ctx context.Context, t *table.Table, v *valuer,
 		}
 		return err
 	}
-	for part := range slices.Chunk(rows, replaceRows) {
+	for part := range slices.Chunk(rows, maxTxRows) {
 		removed := int64(0)
 		var done *returned
-		err := s.session.update(ctx, func(tx *table.Tx) error {
+		err := v.update(ctx, func(tx *table.Tx) error {
 			removed = 0
 			if late {
 				done = v.returning()
@@ -161,7 +203,27 @@ type valuer struct {
 	to      *table.Table // of insert
 	outputs *scope       // of RETURNING, or nil
 	number  int64        // the greatest one given to an identity column so far
-	reader  table.Reader // of subqueries; nil: that of the session
+	tx      *table.Tx    // that the statement is in; nil: that of the session, if there is one
+}
+
+// update runs fn in the transaction of the statement, or else in one of its own.
+func (v *valuer) update(ctx context.Context, fn func(*table.Tx) error) error {
+	if v.tx != nil {
+		return fn(v.tx)
+	}
+	return v.stmt.session.update(ctx, func(tx *table.Tx) error {
+		v.tx = tx
+		defer func() { v.tx = nil }()
+		return fn(tx)
+	})
+}
+
+// reader returns what subqueries read.
+func (v *valuer) reader() table.Reader {
+	if v.tx != nil {
+		return v.tx
+	}
+	return v.stmt.session.reader()
 }
 
 // maxInsertRows bounds the rows of the query of an INSERT, which are in memory together: the
@@ -184,7 +246,7 @@ func (v *valuer) insertRows() (rows [][]expr.Value, err error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := prepared.Query(v.ctx, v.stmt.session.reader(), v.params...)
+	found, err := prepared.Query(v.ctx, v.reader(), v.params...)
 	if err != nil {
 		return nil, err
 	}
@@ -347,11 +409,7 @@ func (v *valuer) rows(x expr.Subquery, most int, many string) ([]expr.Expr, erro
 	if err != nil {
 		return nil, err
 	}
-	reader := v.reader
-	if reader == nil {
-		reader = v.stmt.session.reader()
-	}
-	rows, err := prepared.Query(v.ctx, reader, v.params...)
+	rows, err := prepared.Query(v.ctx, v.reader(), v.params...)
 	if err != nil {
 		return nil, err
 	}

@@ -158,8 +158,8 @@ func (v *valuer) changeWhere(ctx context.Context, t *table.Table, reads bool,
 	if result.returned == nil && !reads {
 		n, err = change(t, nil)
 	} else {
-		err = v.stmt.session.update(ctx, func(tx *table.Tx) (err error) {
-			result.returned, v.reader = v.returning(), tx
+		err = v.update(ctx, func(tx *table.Tx) (err error) {
+			result.returned = v.returning()
 			if n, err = change(t.In(tx), result.returned.add); err != nil {
 				return err
 			}

@@ -22,6 +22,12 @@ type boundUpsert struct {
 	query *table.Prepared
 }
 
+// reads reports whether there are subqueries.
+func (u *boundUpsert) reads() bool {
+	return u.where != nil && expr.HasSubquery(u.where) ||
+		slices.ContainsFunc(u.set, func(a boundAssignment) bool { return a.value.reads() })
+}
+
 // upsert binds ON CONFLICT. Expressions see the row that is there, and as excluded the row that
 // was to be inserted.
 func (b *binder) upsert(t *schema.Table, s *syntax.Insert) *boundUpsert {
@@ -95,12 +101,11 @@ func (s *Stmt) insertUpserting(ctx context.Context, t *table.Table, v *valuer,
 	if err := v.prepareUpsert(&u); err != nil {
 		return err
 	}
-	for part := range slices.Chunk(rows, replaceRows) {
+	for part := range slices.Chunk(rows, maxTxRows) {
 		var done Result
-		err := s.session.update(ctx, func(tx *table.Tx) error {
+		err := v.update(ctx, func(tx *table.Tx) error {
 			done = Result{returned: v.returning()}
 			in := t.In(tx)
-			v.reader = tx
 			for _, row := range part {
 				if err := v.upsertRow(ctx, in, &u, row, &done); err != nil {
 					return err
@@ -217,7 +222,7 @@ func (v *valuer) prepareUpsert(u *boundUpsert) (err error) {
 // queryUpsert is applyUpsert with subqueries, which read what the transaction does.
 func (v *valuer) queryUpsert(u *boundUpsert, row, excluded []expr.Value) error {
 	params := slices.Concat(v.params, row, excluded)
-	rows, err := u.query.Query(v.ctx, v.reader, params...)
+	rows, err := u.query.Query(v.ctx, v.tx, params...)
 	if err != nil {
 		return err
 	}
