@@ -91,6 +91,10 @@ func TestBytesRoundTrip(t *testing.T) {
 	if text := record.AppendBytes(nil, []byte(strings.Repeat("\x01", 100))); !record.IsBytes(text) {
 		t.Errorf("100 control characters are written as %s", text)
 	}
+	lines := strings.Repeat("short\n", 100)
+	if text := record.AppendBytes(nil, []byte(lines)); record.IsBytes(text) {
+		t.Errorf("100 short lines are written as %s", text)
+	}
 }
 
 // decoded returns the value of a JSON text. Numbers stay texts: JSON bounds neither their

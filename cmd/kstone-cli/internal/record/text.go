@@ -76,7 +76,10 @@ func AppendBase64(dst, b []byte) []byte {
 func mostlyControl(b []byte) bool {
 	extra := 0
 	for _, c := range b {
-		if c < 0x20 {
+		switch {
+		case c == '\b', c == '\f', c == '\n', c == '\r', c == '\t':
+			extra++
+		case c < 0x20:
 			extra += 5
 		}
 	}
