@@ -10,8 +10,7 @@ import (
 var version string
 
 // formatVersions are the versions of the file formats that this program writes.
-const formatVersions = "log 1, data file 1, manifest 1 (2 and 2 with value files 1), cursor 1, " +
-	"segment 1"
+const formatVersions = "log 1, data file 1 or 2, value file 1, manifest 1 or 2, cursor 1, segment 1"
 
 // Version describes the program: its version and commit, how it was built, and the formats.
 func Version() string { return Build() + "\nfile formats: " + formatVersions + "\n" }

@@ -103,7 +103,7 @@ counted in place of that: --table lists rows, --internal everything that is stor
 --where is a condition of the query language (see help sql) on the fields of keys and of
 values that are JSON objects, "a.b" being the member b of a; with --table on columns.
 
---unordered lists items stripe by stripe, which is several times as fast. Segments divide
+--unordered lists items stripe by stripe, which is about twice as fast. Segments divide
 them into n disjoint parts, counted from 0, for readers in parallel.`,
 		Example: `  kstone-cli scan my.db --limit 20
   kstone-cli scan my.db -o jsonl --keys-only | wc -l

@@ -109,9 +109,10 @@ const firstGroup = "Start here"
 const rootHelp = `kstone-cli explores and maintains kstone databases.
 
 A database is a directory. Every item has a partition key (PK), an optional sort
-key (SK) and a value. Commands that only read open it read-only, several at a time.
-Commands on tables also take the URL of a store on other machines, such as
-postgres://user@host/database; kstone-cli-stores is this program with back ends for it.
+key (SK) and a value. Commands that only read open it read-only, several at a time and
+beside one that writes. Commands on tables also take the URL of a store on other machines,
+such as postgres://user@host/database; kstone-cli-stores is this program with back ends
+for it.
 
 Data goes to standard output, everything else to standard error. Exit codes: 0 ok,
 1 error, 2 usage, 3 not found, 4 condition failed, 5 corrupt, 6 locked, 130 interrupted.`

@@ -47,7 +47,7 @@ BEGIN, or an end without COMMIT, rolls the transaction back and ends the script.
 		"run this `COMMAND` and leave (repeatable)")
 	a.SetFlag(cmd)
 	cmd.Flags().BoolVar(&readonly, "read-only", false,
-		"open the database read-only, beside other readers")
+		"open the database read-only, beside readers and a writer")
 	cmd.Flags().BoolVar(&newDB, "create", false, "create the database if there is none")
 	cmd.Flags().BoolVar(&bail, "bail", false, "stop a script at the first error")
 	a.DurabilityFlag(cmd)
