@@ -1,5 +1,5 @@
-// Package engine is kstone's public API: an embedded, single-process database with
-// partition keys, optional sort keys and 256 independent LSM trees that share one log.
+// Package engine is kstone's public API: an embedded database with partition keys, optional
+// sort keys and 256 independent LSM trees that share one log.
 //
 // # Model
 //
@@ -10,8 +10,8 @@
 // # Concurrency
 //
 // A [DB], a [Snapshot] and every method of theirs may be used by any number of
-// goroutines. A [Batch] and a [Tx] belong to one goroutine at a time. Several
-// processes may open a database read-only at once; a writer excludes all others.
+// goroutines. A [Batch] and a [Tx] belong to one goroutine at a time. One process writes a
+// database; any number of others read it meanwhile, with Options.ReadOnly.
 //
 // # Reading
 //

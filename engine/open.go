@@ -200,8 +200,7 @@ func (db *DB) openManifest(o *Options, made bool) (*manifest.State, error) {
 }
 
 // checkFiles reports SSTs and value files that the manifest names and the directory lacks. Why at
-// once:
-// the usual cause is an incomplete copy, and the caller should know before anything is
+// once: the usual cause is an incomplete copy, and the caller should know before anything is
 // written to it. What is in the files is checked when they are read.
 func (db *DB) checkFiles(state *manifest.State) error {
 	names, err := db.fs.List(db.dir)

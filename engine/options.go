@@ -145,9 +145,9 @@ type Options struct {
 	ReaderBytes int64
 	ReaderAge   time.Duration
 
-	// The six options that follow say how files are written. They belong to the database, as
-	// the four above: a value other than zero is stored in it, and zero means what is stored. The
-	// default is for a database that stores nothing. See DB.Settings.
+	// The six options that follow say how files are written. They belong to the database, as those
+	// of what is retained: a value other than zero is stored in it, and zero means what is stored.
+	// The default is for a database that stores nothing. See DB.Settings.
 
 	// BlockBytes is the target size of a data block before compression, 1 KiB to
 	// 1 MiB. Default 4 KiB.

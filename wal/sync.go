@@ -28,7 +28,7 @@ import (
 // The naive way, second: one goroutine runs all syncs.
 //
 // Why it fails: it is correct, and slow for a single writer, which is switched out and in again
-// around each sync. One writer had 0.66 of Pebble's rate, and has 1.26 of it with the way taken
+// around each sync. One writer had 0.66 of Pebble's rate, and has 1.47 of it with the way taken
 // (docs/decisions/0015).
 //
 // The way taken: callers join the pending batch. The holder of the turn takes the batch, which

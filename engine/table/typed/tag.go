@@ -126,7 +126,7 @@ func newField(sf reflect.StructField, name, options string) (*field, error) {
 		}
 	}
 	if f.column.Type == keycodec.TypeTime && f.column.Unit == keycodec.UnitNone {
-		return nil, errors.New("a time needs a unit: s, ms, us, ns or full")
+		return nil, errors.New("a time needs a unit: s, ms, us, ns, full or day")
 	}
 	return f, f.setDefault()
 }
