@@ -37,7 +37,7 @@ var (
 	// ErrDiskFull: there was no space. Nothing is lost, reads go on, and writes
 	// succeed again when there is space.
 	ErrDiskFull = vfs.ErrNoSpace
-	// ErrLocked: another process has the database open. The error is a
+	// ErrLocked: another process writes the database. The error is a
 	// *LockedError that names it.
 	ErrLocked = errors.New("engine: database is locked")
 	// ErrCorrupt: stored bytes are damaged. The error is a *CorruptionError.
@@ -113,7 +113,7 @@ func (e *ConflictError) Error() string {
 // Is makes errors.Is(err, ErrConflict) true.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// LockedError names the process that has the database open. It matches ErrLocked.
+// LockedError names the process that writes the database. It matches ErrLocked.
 type LockedError struct {
 	Dir   string
 	Owner string // process id, program, host and time, as the owner stored them

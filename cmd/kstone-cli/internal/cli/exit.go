@@ -23,7 +23,7 @@ const (
 	exitNotFound  = 3 // no such item
 	exitCondition = 4 // a condition failed, nothing was written
 	exitCorrupt   = 5 // stored bytes are damaged or unknown
-	exitLocked    = 6 // another process has the database open
+	exitLocked    = 6 // another process writes the database
 
 	exitInterrupted = 130 // Ctrl-C, as shells have it: 128 and the number of the signal
 )

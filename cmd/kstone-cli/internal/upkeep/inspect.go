@@ -94,7 +94,7 @@ var fileKinds = map[string]string{
 	"log":      "the newest commits",
 	"manifest": "which data files are in use, and the settings",
 	"current":  "the name of the manifest",
-	"lock":     "locked while a process has the database open",
+	"lock":     "locked while a process writes the database",
 	"reserve":  "space for deletes when the disk is full",
 	"readers":  "leases of processes that read beside the writer",
 	"other":    "spare or unknown: see docs/format",
