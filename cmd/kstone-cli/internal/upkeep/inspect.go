@@ -81,7 +81,7 @@ func inspectFile(name string, out io.Writer) error {
 	case info.IsDir():
 		return cli.Usage("inspect: %s is a directory among files", name).
 			WithHint("inspect of one directory shows its files")
-	case kind == "lock" || kind == "reserve" || kind == "readers":
+	case kind == "lock" || kind == "reserve" || kind == "readers" || kind == "times":
 		fmt.Fprintf(out, "%s: %s\n", filepath.Base(name), fileKinds[kind])
 		return nil
 	}
@@ -91,8 +91,10 @@ func inspectFile(name string, out io.Writer) error {
 // fileKinds are the kinds of files of a database and what they are for.
 var fileKinds = map[string]string{
 	"data":     "sorted items of one stripe",
+	"values":   "large values of one stripe",
 	"log":      "the newest commits",
 	"manifest": "which data files are in use, and the settings",
+	"times":    "which commit was the newest at a time",
 	"current":  "the name of the manifest",
 	"lock":     "locked while a process writes the database",
 	"reserve":  "space for deletes when the disk is full",
@@ -105,8 +107,10 @@ var fileNames = []struct {
 	name *regexp.Regexp
 }{
 	{"data", regexp.MustCompile(`^[0-9]{3}-[0-9]+\.sst$`)},
+	{"values", regexp.MustCompile(`^[0-9]{3}-[0-9]+\.val$`)},
 	{"log", regexp.MustCompile(`^wal-.*\.log$`)},
 	{"manifest", regexp.MustCompile(`^MANIFEST-`)},
+	{"times", regexp.MustCompile(`^TIMES$`)},
 	{"current", regexp.MustCompile(`^CURRENT$`)},
 	{"lock", regexp.MustCompile(`^LOCK$`)},
 	{"reserve", regexp.MustCompile(`^RESERVE$`)},
@@ -123,7 +127,7 @@ func kindOf(name string) string {
 	return "other"
 }
 
-// fileGroup is the files of a kind, or the data files of a stripe.
+// fileGroup is the files of a kind, or the data and value files of a stripe.
 type fileGroup struct {
 	Name  string `json:"name"` // of the kind, or the number of the stripe
 	Files int    `json:"files"`
@@ -157,7 +161,7 @@ func readTree(dir string) (*tree, error) {
 			t.Kinds = append(t.Kinds, kinds[kind])
 		}
 		groups := []*fileGroup{kinds[kind]}
-		if kind == "data" {
+		if kind == "data" || kind == "values" {
 			n := e.Name()[:3]
 			if stripes[n] == nil {
 				stripes[n] = &fileGroup{Name: n}
