@@ -147,12 +147,14 @@ type literalsMatter struct{}
 // no count of what they find, it has parameters in their place: then values are returned for them.
 func (c *Cache) PrepareLiterals(sel *Select, opt Options) (p *Prepared, values []expr.Value,
 	err error) {
-	same, values := logical.WithLiterals(sel)
-	if len(values) == 0 || opt.RefuseFullScan || c.most <= 0 {
+	var s *logical.Shape
+	if !opt.RefuseFullScan && c.most > 0 {
+		s = logical.LiteralKeyOf(keyOfLiterals, sel, opt.Stats)
+	}
+	if s == nil {
 		p, err = c.prepare(sel, opt, c.KeepAgain)
 		return p, nil, err
 	}
-	s := logical.MarkedKeyOf(keyOfLiterals, same, opt.Stats)
 	defer s.Release()
 	known := c.Get(s.Bytes())
 	again := known == nil && c.again(s.Bytes())
@@ -161,15 +163,15 @@ func (c *Cache) PrepareLiterals(sel *Select, opt Options) (p *Prepared, values [
 		return p, nil, err
 	}
 	if again {
-		if p, err = Prepare(same, opt); err == nil && p.q.scope.params == len(values) {
+		known = literalsMatter{}
+		same := logical.WithLiterals(sel)
+		if p, err = Prepare(same, opt); err == nil && p.q.scope.params == len(s.Literals()) {
 			known = p
-		} else {
-			known = literalsMatter{}
 		}
 		c.Keep(s.Bytes(), known)
 	}
 	if p, ok := known.(*Prepared); ok && (p.variants == nil || !counts(sel, &opt)) {
-		return p, values, nil
+		return p, s.Literals(), nil
 	}
 	p, err = c.prepare(sel, opt, c.KeepAgain)
 	return p, nil, err

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/stats"
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
@@ -18,75 +19,93 @@ import (
 // maxLiterals bounds the parameters that values become.
 const maxLiterals = 64
 
-// WithLiterals returns a query with parameters for the values that its WHERE compares columns
-// with, and those values; sel itself and none if there are no such values. The result is a query
-// for the caller's eyes only: it shares the rest with sel.
+// LiteralKeyOf returns the shape of a query, after a byte, without the values that its WHERE
+// compares columns with: Literals returns them. It is nil if there are no such values, or too many.
+// Why: most texts come once, and a query with parameters would be made for its key alone.
 //
 // Requires: sel is resolved and has no parameters.
-func WithLiterals(sel *Select) (*Select, []expr.Value) {
+func LiteralKeyOf(mark byte, sel *Select, known stats.Source) *Shape {
+	if !sel.mayHaveLiterals() {
+		return nil
+	}
+	s := shapes.Get().(*Shape)
+	s.literals = literals{of: sel, values: s.literals.values[:0]}
+	s.key([]byte{mark}, sel, known)
+	if n := len(s.literals.values); n == 0 || n > maxLiterals {
+		s.Release()
+		return nil
+	}
+	return s
+}
+
+// Literals returns the values that LiteralKeyOf has left out. They are the caller's.
+func (s *Shape) Literals() []expr.Value { return slices.Clone(s.literals.values) }
+
+// WithLiterals returns a query with parameters for the values that LiteralKeyOf leaves out. It
+// shares the rest with sel.
+func WithLiterals(sel *Select) *Select {
+	l := literals{of: sel}
+	out := *sel
+	out.Where = expr.Replace(sel.Where, func(e expr.Expr) (expr.Expr, bool) {
+		c, compares := e.(expr.Cmp)
+		if compares && l.take(c) {
+			c.R = expr.Param{Index: len(l.values) - 1}
+			return c, true
+		}
+		return e, !combines(e)
+	})
+	return &out
+}
+
+// mayHaveLiterals reports whether values in WHERE say nothing else about the query.
+func (sel *Select) mayHaveLiterals() bool {
 	if sel.Where == nil || sel.Page || sel.After != nil || sel.RowKeys ||
 		sel.Hints.RefuseFullScan {
-		return sel, nil
+		return false
 	}
 	for _, s := range sel.From {
 		if s.Table == nil || slices.ContainsFunc(s.Table.Indexes, partial) {
-			return sel, nil
+			return false
 		}
 	}
-	if HasSubquery(sel) {
-		return sel, nil
-	}
-	l := literals{sel: sel}
-	out := *sel
-	if out.Where = l.condition(sel.Where); len(l.values) == 0 || len(l.values) > maxLiterals {
-		return sel, nil
-	}
-	return &out, l.values
+	return !HasSubquery(sel)
 }
 
 func partial(x *schema.Index) bool { return x.Where != nil }
 
-// literals collects the values of a query.
+// literals are the values in the WHERE of a query that parameters stand for.
 type literals struct {
-	sel    *Select
+	of     *Select // nil: values stay
 	values []expr.Value
 }
 
-// condition returns a condition with parameters for the values that it compares columns with.
-func (l *literals) condition(e expr.Expr) expr.Expr {
-	switch e := e.(type) {
-	case expr.And:
-		return expr.And{Terms: l.conditions(e.Terms)}
-	case expr.Or:
-		return expr.Or{Terms: l.conditions(e.Terms)}
-	case expr.Not:
-		return expr.Not{X: l.condition(e.X)}
-	case expr.Cmp:
-		column, ok := e.L.(expr.Column)
-		value, known := e.R.(expr.Const)
-		if ok && known && l.isPlain(column, value.Kind()) {
-			e.R = expr.Param{Index: len(l.values)}
-			l.values = append(l.values, value.Value)
-		}
-		return e
+// combines reports whether literals are looked for in the operands of an expression.
+func combines(e expr.Expr) bool {
+	switch e.(type) {
+	case expr.And, expr.Or, expr.Not:
+		return true
 	}
-	return e
+	return false
 }
 
-func (l *literals) conditions(terms []expr.Expr) []expr.Expr {
-	out := make([]expr.Expr, len(terms))
-	for i, t := range terms {
-		out[i] = l.condition(t)
+// take adds the value that a column is compared with, and reports whether a parameter stands for
+// it.
+func (l *literals) take(c expr.Cmp) bool {
+	column, ok := c.L.(expr.Column)
+	value, known := c.R.(expr.Const)
+	if !ok || !known || !l.isPlain(column, value.Kind()) || len(l.values) > maxLiterals {
+		return false
 	}
-	return out
+	l.values = append(l.values, value.Value)
+	return true
 }
 
 // isPlain reports whether a column holds values of a kind as they are.
 func (l *literals) isPlain(c expr.Column, kind expr.Kind) bool {
-	if c.Source < 0 || c.Source >= len(l.sel.From) || c.Collation != 0 ||
+	if c.Source < 0 || c.Source >= len(l.of.From) || c.Collation != 0 ||
 		kind != expr.KindInt && kind != expr.KindString {
 		return false
 	}
-	of := &l.sel.From[c.Source].Table.Columns[c.Ordinal]
+	of := &l.of.From[c.Source].Table.Columns[c.Ordinal]
 	return of.Kind() == kind && !of.List && of.Collation == 0
 }

@@ -23,23 +23,22 @@ type Shape struct {
 	// tables nor columns of results have names.
 	keyed bool
 	stats stats.Source // of keys; nil: nothing is known
+	// literals are the values that are left out.
+	literals literals
 }
 
 var shapes = sync.Pool{New: func() any { return new(Shape) }}
 
 // KeyOf returns the shape of a query as its key in a cache. The caller releases it.
-func KeyOf(sel *Select, known stats.Source) *Shape { return keyOf(nil, sel, known) }
-
-// MarkedKeyOf is KeyOf after a byte.
-func MarkedKeyOf(mark byte, sel *Select, known stats.Source) *Shape {
-	return keyOf([]byte{mark}, sel, known)
+func KeyOf(sel *Select, known stats.Source) *Shape {
+	s := shapes.Get().(*Shape)
+	s.key(nil, sel, known)
+	return s
 }
 
-func keyOf(mark []byte, sel *Select, known stats.Source) *Shape {
-	s := shapes.Get().(*Shape)
+func (s *Shape) key(mark []byte, sel *Select, known stats.Source) {
 	s.b, s.keyed, s.stats = append(s.b[:0], mark...), true, known
 	s.query(sel, true)
-	return s
 }
 
 // Bytes returns the key, until Release.
@@ -48,6 +47,8 @@ func (s *Shape) Bytes() []byte { return s.b }
 // Release gives the memory back.
 func (s *Shape) Release() {
 	s.stats = nil
+	clear(s.literals.values)
+	s.literals = literals{values: s.literals.values[:0]}
 	if cap(s.b) <= spans.MaxKeptScratch {
 		shapes.Put(s)
 	}
@@ -140,6 +141,31 @@ func (s *Shape) operands(list ...expr.Expr) {
 	}
 }
 
+// where writes the condition of a query without its literals.
+func (s *Shape) where(e expr.Expr) {
+	if combines(e) {
+		s.text(nameOf(e))
+		var room [4]expr.Expr
+		terms := expr.AppendChildren(room[:0], e)
+		s.int(len(terms))
+		for _, t := range terms {
+			s.where(t)
+		}
+		return
+	}
+	c, compares := e.(expr.Cmp)
+	if !compares || !s.literals.take(c) {
+		s.expr(e)
+		return
+	}
+	s.int(leftOut)
+	s.int(int(c.Op))
+	s.expr(c.L)
+}
+
+// leftOut begins a comparison with a value that is left out: no name has that length.
+const leftOut = -1
+
 // nameOf returns the name of the type of a node; frequent ones do without
 // reflection.
 func nameOf(e expr.Expr) string {
@@ -207,7 +233,13 @@ func (s *Shape) query(sel *Select, cuts bool) {
 	s.bool(sel.Distinct)
 	s.terms(sel.OrderBy)
 	s.bool(sel.RowKeys)
-	sel.rowPlaces(func(e *expr.Expr) { s.expr(*e) })
+	sel.rowPlaces(func(e *expr.Expr) {
+		if sel == s.literals.of && e == &sel.Where {
+			s.where(*e)
+			return
+		}
+		s.expr(*e)
+	})
 	if cuts {
 		s.expr(sel.Limit)
 		s.expr(sel.Offset)
