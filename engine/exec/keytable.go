@@ -2,6 +2,7 @@ package exec
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -50,9 +51,7 @@ func newKeyTableFor(width int, expected float64) *keyTable {
 	} else {
 		t.ints = make([]int64, 0, n)
 	}
-	for 4*n >= 3*len(t.slots) {
-		t.grow()
-	}
+	t.resize(1 << bits.Len(uint(max(minSlots/2, 4*n/3))))
 	return t
 }
 
@@ -164,7 +163,7 @@ func (t *keyTable) slotOfInt(h uint32, n int64) *keySlot {
 // add returns the number of a canonical key, which it copies if it is new.
 func (t *keyTable) add(key []expr.Value) (i int, added bool) {
 	if 4*t.count >= 3*len(t.slots) {
-		t.grow()
+		t.resize(max(minSlots, 2*len(t.slots)))
 	}
 	if !t.mixed {
 		if n, ok := key[0].Integer(); ok {
@@ -196,10 +195,10 @@ func (t *keyTable) put(s *keySlot, h uint32) (i int, added bool) {
 	return int(s.key) - 1, added
 }
 
-// grow doubles the table.
-func (t *keyTable) grow() {
+// resize makes a table of that many slots.
+func (t *keyTable) resize(slots int) {
 	old := t.slots
-	t.slots = make([]keySlot, max(minSlots, 2*len(old)))
+	t.slots = make([]keySlot, slots)
 	mask := len(t.slots) - 1
 	for _, s := range old {
 		if s.key != 0 {

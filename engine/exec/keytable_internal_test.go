@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // TestKeyTableOfIntegers numbers so many integers that some have the same hash, among other values.
@@ -88,6 +89,23 @@ func TestKeyTableComplete(t *testing.T) {
 			if numbers[i] != at {
 				t.Errorf("%s: %d has number %d, want %d", name, n, numbers[i], at)
 			}
+		}
+	}
+}
+
+// Goal: a table takes memory once if the keys are as many as expected.
+func TestKeyTableMakesRoom(t *testing.T) {
+	key := make([]expr.Value, 1)
+	for _, n := range []int{1, 12, 700, 3000, mostExpected} {
+		got := testutil.AllocsPerRun(10, func() {
+			table := newKeyTableFor(1, float64(n))
+			for i := range n {
+				key[0] = expr.Int(int64(i))
+				table.add(key)
+			}
+		})
+		if most := 3.0; got > most { // itself, the keys, and the slots
+			t.Errorf("%d keys: %v allocations, more than %v", n, got, most)
 		}
 	}
 }

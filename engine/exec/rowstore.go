@@ -25,7 +25,8 @@ type rowPlace int64
 
 // add keeps a row, and returns where it is and how many bytes it takes.
 func (s *rowStore) add(seq int64, row []expr.Value) (at rowPlace, size int) {
-	s.buf = binary.AppendUvarint(s.buf[:0], uint64(seq))
+	s.buf = binary.AppendUvarint(s.buf[:0], uint64(seq>>partBits)) // apart, both are short
+	s.buf = binary.AppendUvarint(s.buf, uint64(seq&(1<<partBits-1)))
 	s.buf = expr.AppendValues(s.buf, row)
 	last := len(s.chunks) - 1
 	if last < 0 || cap(s.chunks[last])-len(s.chunks[last]) < len(s.buf) {
@@ -45,8 +46,9 @@ func (s *rowStore) add(seq int64, row []expr.Value) (at rowPlace, size int) {
 //
 // Ownership: texts are those of the store.
 func (s *rowStore) read(at rowPlace, row []expr.Value) (seq int64, err error) {
-	chunk := s.chunks[at>>chunkBits]
-	n, size := binary.Uvarint(chunk[at&(maxChunkBytes-1):])
-	_, err = expr.ReadValues(row, view(chunk[int(at&(maxChunkBytes-1))+size:]))
-	return int64(n), err
+	b := s.chunks[at>>chunkBits][at&(maxChunkBytes-1):]
+	part, n := binary.Uvarint(b)
+	of, m := binary.Uvarint(b[n:])
+	_, err = expr.ReadValues(row, view(b[n+m:]))
+	return int64(part<<partBits | of), err
 }

@@ -134,6 +134,7 @@ type sortRows struct {
 	limit    int64
 	node     *plan.Sort
 
+	room   int          // for how many places there is room at first
 	width  int          // of the rows of the input
 	more   []expr.Value // a row, and the keys that are none of its values
 	store  rowStore
@@ -180,7 +181,7 @@ func (r *runner) sortOver(n *plan.Sort, input operator) (*sortRows, error) {
 		return nil, err
 	}
 	s := &sortRows{runner: r, input: input, keys: keys, order: newOrder(n.Keys), limit: n.Limit,
-		node: n, width: len(n.Input.Layout())}
+		node: n, width: len(n.Input.Layout()), room: roomFor(n.Input.Estimate().Rows)}
 	for i, t := range keys.terms {
 		if s.order.at[i] = t.at; t.at < 0 {
 			s.order.at[i] = s.width + len(s.extra)
@@ -424,6 +425,9 @@ func (s *sortRows) compareAt(a, b placed) int {
 
 // place puts a row into the store, and returns how many bytes it takes.
 func (s *sortRows) place(head uint64, seq int64, row []expr.Value) int64 {
+	if s.places == nil {
+		s.places = make([]placed, 0, cmp.Or(len(s.top), s.room))
+	}
 	at, n := s.store.add(seq, row)
 	s.places = append(s.places, placed{head, at})
 	return int64(n + placedBytes)

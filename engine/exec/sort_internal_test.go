@@ -68,3 +68,36 @@ func TestSortEnds(t *testing.T) {
 		t.Errorf("%d comparisons, %v", s.tried, err)
 	}
 }
+
+// A row store returns the numbers of rows, and those of parts that are divided take few bytes.
+func TestNumbersOfStoredRows(t *testing.T) {
+	var s rowStore
+	row := []expr.Value{expr.Int(1)}
+	_, least := s.add(0, row)
+	for _, part := range []int64{0, 1, 63, 255, 1<<22 - 1} {
+		for _, n := range []int64{0, 1, 127, 300, 1<<partBits - 1} {
+			at, size := s.add(part<<partBits|n, row)
+			if seq, err := s.read(at, row); err != nil || seq != part<<partBits|n {
+				t.Errorf("row %d of part %d has number %#x (%v)", n, part, seq, err)
+			}
+			if most := least + 2; part < 256 && n <= 300 && size > most {
+				t.Errorf("row %d of part %d takes %d bytes, more than %d", n, part, size, most)
+			}
+		}
+	}
+}
+
+// Goal: a sort takes memory for its rows once if they are as many as expected.
+func TestSortMakesRoom(t *testing.T) {
+	const n = 2500
+	row := []expr.Value{expr.Int(7)}
+	got := testutil.AllocsPerRun(10, func() {
+		s := &sortRows{width: 1, room: roomFor(n)}
+		for i := range int64(n) {
+			s.place(uint64(i), i, row)
+		}
+	})
+	if most := 20.0; got > most {
+		t.Errorf("%v allocations, more than %v", got, most)
+	}
+}
