@@ -22,6 +22,8 @@ type candidate struct {
 	path  *path // of the only relation, nil otherwise
 	// distinct is the semi join whose right side was made unique to stand on the left.
 	distinct *relation
+	// finished is the whole plan without gates, nil if it is not made yet.
+	finished Node
 }
 
 // expected is the estimate of the node, which a path has before it has one.

@@ -102,6 +102,9 @@ func groupColumns(keys []expr.Expr) (ordinals []int, source int, ok bool) {
 
 // finish puts everything above the joins: groups, order, limit and result.
 func (q *query) finish(c candidate, gates []expr.Expr) (Node, error) {
+	if c.finished != nil && len(gates) == 0 {
+		return c.finished, nil
+	}
 	for _, g := range gates {
 		s := operator.Step{Elements: c.node.Layout(), Expected: c.node.Estimate()}
 		c.node = &gate{Filter{Step: s, Input: c.node, Pred: g}}

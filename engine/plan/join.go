@@ -69,6 +69,7 @@ func (q *query) joinAll(wants []want) ([]candidate, error) {
 			if err != nil {
 				return nil, err
 			}
+			all[i].finished = n
 			bound = min(bound, n.Estimate().Cost)
 		}
 	}
