@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
@@ -212,26 +212,27 @@ func TestTransfers(t *testing.T) {
 
 // TestOldTransaction: after its greatest age nothing of a transaction is kept, and nothing that
 // follows is written as if there had been no BEGIN.
-func TestOldTransaction(t *testing.T) {
-	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
+func TestOldTransaction(t *testing.T) { synctest.Test(t, testOldTransaction) }
+
+func testOldTransaction(t *testing.T) {
+	e, err := engine.Open("old", &engine.Options{InMemory: true})
 	ok(t, err)
-	defer e.Close()
-	db, err := local.Open(context.Background(), e, &table.Options{MaxTxAge: 20 * time.Millisecond})
+	db, err := local.Open(t.Context(), e, &table.Options{MaxTxAge: time.Minute})
 	ok(t, err)
-	defer db.Close()
+	defer func() { ok(t, errors.Join(db.Close(), e.Close())) }()
 	s := sql.Open(db)
-	ctx := context.Background()
+	ctx := t.Context()
 	run := func(text string) error {
 		_, err := s.Exec(ctx, text)
 		return err
 	}
 	ok(t, errors.Join(run("CREATE TABLE t (id INT PRIMARY KEY)"), run("BEGIN"),
 		run("INSERT INTO t VALUES (1)")))
+	time.Sleep(time.Minute - 1)
+	_, err = s.Query(ctx, "SELECT * FROM t")
+	ok(t, err)
+	time.Sleep(2)
 	_, query := s.Query(ctx, "SELECT * FROM t")
-	for query == nil {
-		runtime.Gosched()
-		_, query = s.Query(ctx, "SELECT * FROM t")
-	}
 	for i, err := range []error{query, run("INSERT INTO t VALUES (2)"), run("SAVEPOINT a"),
 		run("COMMIT")} {
 		if !errors.Is(err, table.ErrTxAge) || strings.Contains(err.Error(), "ROLLBACK") != (i < 3) {
