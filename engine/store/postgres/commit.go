@@ -162,11 +162,17 @@ func outcome(ctx context.Context, doing string, err error, sent bool) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, store.ErrClosed), !sent, pgconn.SafeToRetry(err):
-	case errors.As(err, &refused) && refused.Severity == "ERROR":
+	case errors.As(err, &refused) && isError(refused):
 	default:
 		return fmt.Errorf("%w: %w", store.ErrUnknown, failure(ctx, doing, err))
 	}
 	return failure(ctx, doing, err)
+}
+
+// isError reports whether the connection is open after an error of the server. Why not Severity: a
+// server writes that in its own language, and the other from version 9.6 on.
+func isError(e *pgconn.PgError) bool {
+	return cmp.Or(e.SeverityUnlocalized, e.Severity) == "ERROR"
 }
 
 // failure gives an error its class, and says what was being done.

@@ -62,7 +62,7 @@ const settings = `SET enable_seqscan = off; SET enable_bitmapscan = off; SET ena
 func settle(ctx context.Context, c *pgx.Conn) error {
 	_, err := c.Exec(ctx, settings)
 	var refused *pgconn.PgError
-	if errors.As(err, &refused) && refused.Severity == "ERROR" {
+	if errors.As(err, &refused) && isError(refused) {
 		return nil
 	}
 	return err
