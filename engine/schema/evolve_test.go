@@ -220,6 +220,19 @@ add index z` {
 	if again, err := schema.Migrate(got, want); err != nil || len(again) != 0 {
 		t.Errorf("left to do: %v, %v", again, err)
 	}
+	// A default that the wanted table had once is not that of rows that lack the column.
+	three, seven := expr.Int(3), expr.Int(7)
+	want = must(t)(want.AddColumn(schema.Column{Name: "late", Type: keycodec.TypeInt64,
+		Default: &three}))
+	want = must(t)(want.SetDefault("late", &seven))
+	changes, err := schema.Migrate(got, want)
+	ok(t, err)
+	for _, c := range changes {
+		got = must(t)(c.Apply(got))
+	}
+	if v := got.Columns[got.Column("late")].BeforeValue(); v != seven {
+		t.Errorf("rows from before have %v", v)
+	}
 	for _, bad := range []struct{ table, want string }{
 		{`{"name":"t","columns":[{"name":"id","type":"int64"},{"name":"a","type":"bytes"}],
 			"primary_key":["id"]}`, `column "a" is now a BYTES, before a TEXT`},

@@ -162,7 +162,9 @@ func Migrate(have, want *Table) ([]Change, error) {
 		}
 		old := have.Column(c.Name)
 		if old < 0 {
-			changes = append(changes, Change{Kind: AddColumn, Name: c.Name, Column: *c})
+			add := *c
+			add.Before = nil // that of rows of the other table
+			changes = append(changes, Change{Kind: AddColumn, Name: c.Name, Column: add})
 			if c.Default == nil && !c.Nullable {
 				errs = append(errs,
 					fmt.Errorf("column %q is new and needs a default or NULLs", c.Name))
