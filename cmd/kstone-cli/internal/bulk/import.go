@@ -139,14 +139,14 @@ func ImportCommand(a *cli.App) *cobra.Command {
 func (f *ImportFlags) Check(file string) error {
 	if f.Format == "" {
 		f.Format = "jsonl"
-		switch name := strings.ToLower(file); {
-		case strings.Contains(name, ".csv"), strings.HasSuffix(name, ".tsv"):
+		switch name := filepath.Base(file); {
+		case IsCSV(file):
 			f.Format = "csv"
-		case filepath.Base(name) == manifestName, filepath.Base(name) == summaryName:
+		case name == manifestName, name == summaryName:
 			f.Format = "dynamodb"
 		}
 	}
-	if f.Delimiter == `\t` || strings.HasSuffix(file, ".tsv") && f.Delimiter == "," {
+	if f.Delimiter == `\t` || hasExt(file, ".tsv") && f.Delimiter == "," {
 		f.Delimiter = "\t"
 	}
 	switch {
@@ -167,6 +167,14 @@ func (f *ImportFlags) Check(file string) error {
 		return cli.Usage("--show-rejected %d is negative", f.Shown)
 	}
 	return nil
+}
+
+// IsCSV reports whether a file is CSV by its name.
+func IsCSV(file string) bool { return hasExt(file, ".csv") || hasExt(file, ".tsv") }
+
+// hasExt reports whether a file has an extension, which that of a compression may follow.
+func hasExt(file, ext string) bool {
+	return strings.Contains(strings.ToLower(filepath.Base(file)), ext)
 }
 
 // settleSchema makes the fields of --pk and --sk those of the database. They are stored

@@ -267,13 +267,13 @@ func timeOfNumber(c *schema.Column, text []byte) (expr.Value, error) {
 }
 
 // write writes the rows of a group. If they cannot be written together, because one of them
-// is in conflict with another row, they are written one by one.
+// is refused, they are written one by one.
 func (im *rowImporter) write(ctx context.Context, g *parsed[[]expr.Value]) error {
 	lines := g.lines
 	return im.commits.write(g.records, func(rows [][]expr.Value) error {
 		own := lines[:len(rows)]
 		err := im.together(ctx, rows)
-		if errors.Is(err, table.ErrUnique) {
+		if refused(err) {
 			err = im.singly(ctx, rows, own)
 		}
 		if !errors.Is(err, store.ErrTooLarge) {
@@ -281,6 +281,14 @@ func (im *rowImporter) write(ctx context.Context, g *parsed[[]expr.Value]) error
 		}
 		return err
 	})
+}
+
+// refused reports whether the table does not take one of the rows: it is in conflict with another
+// row, a check is false for it, or an index cannot have it.
+func refused(err error) bool {
+	var unfit *schema.EntryError
+	return errors.Is(err, table.ErrUnique) || errors.Is(err, table.ErrCheck) ||
+		errors.As(err, &unfit)
 }
 
 // together writes rows in one commit.
@@ -313,9 +321,9 @@ func (im *rowImporter) singly(ctx context.Context, rows [][]expr.Value, lines []
 		switch {
 		case err == nil:
 			im.count(done)
-		case errors.As(err, &unique) && im.Flags.ifAbsent && unique.Index == plan.PrimaryIndex:
+		case im.Flags.ifAbsent && errors.As(err, &unique) && unique.Index == plan.PrimaryIndex:
 			im.sum.Kept++
-		case unique != nil:
+		case refused(err):
 			im.reject(lines[i], cli.PlainText(err))
 		default:
 			return err

@@ -103,9 +103,8 @@ func (k *keyInput) of(a *cli.App, cmd *cobra.Command, file string) (*keyInput, e
 
 // formatOf guesses the format of a file from its name.
 func formatOf(file string, fields bool) string {
-	name := strings.ToLower(file)
-	switch {
-	case strings.Contains(name, ".csv") || strings.HasSuffix(name, ".tsv"):
+	switch name := strings.ToLower(file); {
+	case bulk.IsCSV(file):
 		return "csv"
 	case strings.Contains(name, ".json") || strings.Contains(name, ".ndjson") || fields:
 		return "jsonl"
