@@ -99,7 +99,7 @@ type Transactor interface {
 type Tx interface {
 	ReadWriter
 	// End stores what has been written, all of it or, with an error, nothing. The error matches
-	// ErrConflict if something that was read has changed. The transaction has ended then.
+	// ErrConflict if something that was read has changed. The transaction has ended in any case.
 	End(ctx context.Context) error
 	// Rollback ends the transaction; nothing is stored. After End it does nothing.
 	Rollback()

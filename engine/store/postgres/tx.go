@@ -154,9 +154,6 @@ func (tx *Tx) Count(ctx context.Context, rg store.Range) (int64, error) {
 
 // End implements store.Tx.
 func (tx *Tx) End(ctx context.Context) error {
-	if err := store.CheckContext(ctx); err != nil {
-		return err
-	}
 	if tx.timer != nil {
 		tx.timer.Stop()
 	}
@@ -164,6 +161,9 @@ func (tx *Tx) End(ctx context.Context) error {
 		return fmt.Errorf("postgres: %w", store.ErrTxAge)
 	}
 	defer tx.view.end()
+	if err := store.CheckContext(ctx); err != nil {
+		return err
+	}
 	v := tx.view
 	v.mu.Lock()
 	c, ended, b := v.conn, v.ended, v.prefixed("COMMIT")

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"time"
@@ -104,10 +105,18 @@ func checkTxEnds(t T, s txStore) {
 	wantValue(t, s, b, absent)
 	tx.Rollback()
 	wantValue(t, s, a, "1")
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
 	for _, end := range []func(store.Tx){
 		func(tx store.Tx) { tx.Rollback() }, func(tx store.Tx) { ok(t, tx.End(ctx)) },
+		func(tx store.Tx) {
+			put(t, tx, b, "1")
+			wantIs(t, tx.End(gone), context.Canceled)
+			wantValue(t, s, b, absent)
+		},
 	} {
 		tx = begin(t, s)
+		defer tx.Rollback()
 		wantValue(t, tx, a, "1")
 		end(tx)
 		_, err := tx.Get(ctx, nil, a)
