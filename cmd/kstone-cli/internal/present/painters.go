@@ -183,17 +183,7 @@ func (p *linePainter) gap() {
 
 func (p *linePainter) end() {}
 
-// nullTSV is NULL in a cell of TSV.
-const nullTSV = `\N`
-
 var tsvEscapes = strings.NewReplacer("\\", `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
-
-func tsvCell(cell string) string {
-	if cell == nullTSV {
-		return cell
-	}
-	return tsvEscapes.Replace(cell)
-}
 
 var markdownEscapes = strings.NewReplacer("|", `\|`, "\n", "<br>", "\\", `\\`)
 

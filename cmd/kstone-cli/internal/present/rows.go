@@ -56,21 +56,28 @@ func writeRowSheet(w *bufio.Writer, r Result, o Options) (n int, err error) {
 		}
 		return line
 	}
+	head := r.Names
+	if o.Format == TSV {
+		head = make([]string, len(r.Names))
+		for i, name := range r.Names {
+			head[i] = tsvEscapes.Replace(name)
+		}
+	}
 	return writeSheet(w, r.Rows, o, cut, func([][]string) grid[[]string] {
-		return grid[[]string]{head: r.Names, empty: true,
+		return grid[[]string]{head: head, empty: true, escaped: o.Format == TSV,
 			cells: func(line []string) ([]string, bool) { return line, true }}
 	})
 }
 
-// cell returns a value as people read it.
+// cell returns a value as people read it, or as a cell of TSV.
 func (o *Options) cell(v expr.Value) string {
 	switch s, text := v.AsString(); {
 	case v.IsNull() && o.Format == TSV:
-		return nullTSV
+		return `\N` // which no text is, when it is escaped
 	case v.IsNull():
 		return "NULL"
-	case text && o.Format == TSV:
-		return s
+	case o.Format == TSV:
+		return tsvEscapes.Replace(string(plainText(nil, v)))
 	case text:
 		return o.show([]byte(s))
 	}

@@ -18,6 +18,8 @@ type grid[R any] struct {
 	head  []string
 	keys  int
 	empty bool // it is shown without rows
+	// escaped says that head and cells are those of TSV, where texts differ from NULL.
+	escaped bool
 	// cells returns those of a row. It is complete if the row has no field without a column.
 	cells func(R) (line []string, complete bool)
 }
@@ -155,7 +157,11 @@ func (s *sheet[T, R]) paintWith(sample [][]string) painter {
 	case Markdown:
 		return &linePainter{w: s.w, o: s.o, cell: markdownCell, markdown: true}
 	case TSV:
-		return &linePainter{w: s.w, o: s.o, cell: tsvCell}
+		p := &linePainter{w: s.w, o: s.o, cell: tsvEscapes.Replace}
+		if s.grid.escaped {
+			p.cell = func(cell string) string { return cell }
+		}
+		return p
 	case Box:
 		return &boxPainter{w: s.w, o: s.o, style: asciiBox, keys: s.grid.keys}
 	}

@@ -116,12 +116,14 @@ about 99,999 rows (4 shown)
 
 // Cells of TSV keep tabs and line feeds apart from those of the form, and NULL from texts.
 func TestTSV(t *testing.T) {
-	r := present.Result{Names: []string{"a", "b"},
+	r := present.Result{Names: []string{"a\t", "b"},
 		Rows: func(yield func([]expr.Value, error) bool) {
-			yield([]expr.Value{expr.String("t\t\n\\"), expr.Null()}, nil)
+			_ = yield([]expr.Value{expr.String("t\t\n\\"), expr.Null()}, nil) &&
+				yield([]expr.Value{expr.List([]expr.Value{expr.String("\t")}),
+					expr.String(`\N`)}, nil)
 		}}
 	if got := renderRows(t, r, present.Options{Format: present.TSV}); got !=
-		"a\tb\nt\\t\\n\\\\\t\\N\n" {
+		"a\\t\tb\nt\\t\\n\\\\\t\\N\n"+`["\\t"]`+"\t\\\\N\n" {
 		t.Errorf("%q", got)
 	}
 }
