@@ -91,6 +91,7 @@ func TestConsoleAndTopInAShell(t *testing.T) {
 	s.prompt()
 	s.send("select 40 + 2 as sum;" + enter)
 	s.expect("42")
+	s.prompt()
 	s.send(ctrlD)
 	s.rest()
 }
