@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine"
@@ -24,6 +25,13 @@ func TestDirectoryIsADestination(t *testing.T) {
 	}
 }
 
+// register registers a scheme, once however often its test runs.
+var register = sync.OnceFunc(func() {
+	ship.Register("mine", func(_ context.Context, url string) (ship.Destination, error) {
+		return ship.DirectoryOn(vfs.NewMem(), url), nil
+	})
+})
+
 // A destination is opened by the scheme of its URL, or is a directory.
 func TestOpenDestination(t *testing.T) {
 	dir := t.TempDir()
@@ -39,9 +47,7 @@ func TestOpenDestination(t *testing.T) {
 		_, err := ship.OpenDestination(ctx, name)
 		wantIs(t, err, engine.ErrInvalid)
 	}
-	ship.Register("mine", func(context.Context, string) (ship.Destination, error) {
-		return ship.Directory(dir), nil
-	})
+	register()
 	_, err := ship.OpenDestination(ctx, "mine://x")
 	ok(t, err)
 	if got := ship.Schemes(); len(got) != 1 || got[0] != "mine" {

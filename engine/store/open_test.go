@@ -4,11 +4,22 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/remote/remotetest"
 )
+
+var asked string // the URL that the back end of mem was asked for
+
+// register registers the back end, once however often its test runs.
+var register = sync.OnceFunc(func() {
+	store.Register("mem", func(_ context.Context, url string) (store.Store, error) {
+		asked = url
+		return remotetest.New(false, 1), nil
+	})
+})
 
 // Open finds the back end of a URL, and its error names what to import and what is there.
 //
@@ -16,11 +27,7 @@ import (
 // error that names the import.
 func TestOpen(t *testing.T) {
 	ctx := context.Background()
-	var asked string
-	store.Register("mem", func(_ context.Context, url string) (store.Store, error) {
-		asked = url
-		return remotetest.New(false, 1), nil
-	})
+	register()
 	s, err := store.Open(ctx, "mem://here/x?y=z")
 	if err != nil || asked != "mem://here/x?y=z" {
 		t.Fatalf("%v, asked for %q", err, asked)
