@@ -500,6 +500,33 @@ func TestMergesAndRetentionInOneRound(t *testing.T) {
 	h.restores(ship.Target{}, h.last)
 }
 
+// A base that was made while the clock was ahead keeps neither those after it from being made, nor
+// what is before it: one after it that is old enough takes its place.
+func TestRetentionAfterAClockAhead(t *testing.T) {
+	h := newHarbor(t)
+	s := h.start(ship.Options{Keep: time.Second, BaseEvery: time.Millisecond})
+	h.ships(s, 1)
+	ok(t, s.Round(ctx))
+	h.now.Add(time.Hour.Milliseconds())
+	h.ships(s, 1)
+	ok(t, s.Round(ctx))
+	ok(t, s.Close(ctx))
+	h.now.Add(-time.Hour.Milliseconds())
+	h.reopen()
+	s = h.start(ship.Options{Keep: time.Second, BaseEvery: time.Millisecond})
+	for range 3 {
+		h.now.Add(2000)
+		h.ships(s, 1)
+		ok(t, s.Round(ctx))
+	}
+	ok(t, s.Close(ctx))
+	c := h.contents()
+	if n := len(c.Bases); n > 2 || c.Bases[n-1].Version != h.last {
+		t.Errorf("%d bases: %+v", n, c)
+	}
+	h.restores(ship.Target{}, h.last)
+}
+
 // A directory that is gone is an error, not a new destination: when it is back, shipping goes on
 // without a gap.
 //

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
@@ -115,7 +116,7 @@ func (s *Shipper) baseDue(found *survey) string {
 	mark, waiting := s.lastBase, s.based != nil
 	end := s.m.Restorable
 	s.mu.Unlock()
-	n := len(found.bases)
+	n, age := len(found.bases), s.src.NowMs()-mark.ms
 	switch {
 	case waiting:
 		return "" // one is being made
@@ -123,7 +124,9 @@ func (s *Shipper) baseDue(found *survey) string {
 		return "objects are damaged or missing"
 	case end == uint64(mark.seq):
 		return "" // nothing is new
-	case s.src.NowMs()-mark.ms >= s.o.BaseEvery.Milliseconds():
+	case age < 0:
+		return "the clock was ahead at the last one"
+	case age >= s.o.BaseEvery.Milliseconds():
 		return "the last one is old"
 	case mark.logBytes >= max(minBaseLog, mark.bytes):
 		return "the log since is long"
@@ -224,11 +227,12 @@ func (s *Shipper) mergeRun(ctx context.Context, run []logObject) error {
 // Why before merges: what they make is not among the objects that were found, and would stay alone
 // when those around it go.
 func (s *Shipper) retain(ctx context.Context, found *survey) (removed bool, err error) {
-	old := func(b *baseObject) bool {
+	old := func(b baseObject) bool {
 		return s.o.Keep >= 0 && s.src.NowMs()-b.ms >= s.o.Keep.Milliseconds()
 	}
+	// Times of bases do not only rise: a clock may have been ahead.
 	n := len(found.bases)
-	if n == 0 || s.tidied && (n == 1 || !old(&found.bases[1])) {
+	if n == 0 || s.tidied && (n == 1 || !slices.ContainsFunc(found.bases[1:], old)) {
 		return false, nil
 	}
 	there, err := s.dest.List(ctx, sstPrefix)
@@ -247,7 +251,7 @@ func (s *Shipper) retain(ctx context.Context, found *survey) (removed bool, err 
 		}
 		if s.lost = err != nil; s.lost {
 			s.o.Logger.Error("a base is damaged", "base", b.name, "err", err)
-		} else if old(b) {
+		} else if old(*b) {
 			oldest = i
 		}
 	}
