@@ -43,11 +43,25 @@ var resultsPool = sync.Pool{New: func() any { return new(engine.Results) }}
 func (r *reader) MultiGet(
 	ctx context.Context, keys []store.Key, found func(int, store.Item),
 ) error {
+	return r.multiGet(ctx, keys, false, found)
+}
+
+// MultiGetExpired implements store.ExpiredReader.
+func (r *reader) MultiGetExpired(
+	ctx context.Context, keys []store.Key, found func(int, store.Item),
+) error {
+	return r.multiGet(ctx, keys, true, found)
+}
+
+func (r *reader) multiGet(
+	ctx context.Context, keys []store.Key, expired bool, found func(int, store.Item),
+) error {
 	res := resultsPool.Get().(*engine.Results)
 	defer func() {
 		res.Release()
 		resultsPool.Put(res)
 	}()
+	res.Expired = expired
 	if err := r.r.MultiGet(ctx, keys, res); err != nil {
 		return err
 	}

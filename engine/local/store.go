@@ -26,6 +26,7 @@ var _ interface {
 	store.Counter
 	store.BlockReader
 	store.ItemReader
+	store.ExpiredReader
 	store.ResultsReader
 	store.RangeDeleter
 	store.Describer

@@ -19,6 +19,7 @@ var _ interface {
 	store.Counter
 	store.BlockReader
 	store.ItemReader
+	store.ExpiredReader
 	store.ResultsReader
 } = (*Tx)(nil)
 

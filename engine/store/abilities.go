@@ -25,6 +25,8 @@ import (
 //	Shared         each handle is storage of its own
 //	versions       Limits.NoVersions: the catalogue is checked for presence, not for changes
 //	expiry         every store has it: a reader leaves out what has expired
+//	ExpiredReader  entries of a row that has expired and was written over come back with a clock
+//	               that is set back
 
 // Counter is a Reader that counts the items of a range without handing them out.
 type Counter interface {
@@ -55,6 +57,12 @@ type ItemReader interface {
 type ResultsReader interface {
 	// MultiGetResults is MultiGet into r, which stays valid until it is used again.
 	MultiGetResults(ctx context.Context, keys []Key, r *Results) error
+}
+
+// ExpiredReader is a Reader that also finds what has expired, as long as it is stored.
+type ExpiredReader interface {
+	// MultiGetExpired is MultiGet of items whether or not they have expired.
+	MultiGetExpired(ctx context.Context, keys []Key, found func(i int, item Item)) error
 }
 
 // Describer is a Store that keeps zones of blocks: see Range.MayHold.

@@ -16,6 +16,8 @@ type Results struct {
 	// Expected says that most of the keys are expected to have items, as those do that an
 	// index leads to. It only matters for speed.
 	Expected bool
+	// Expired asks for items that have expired and are still stored, too. Merges drop them.
+	Expired bool
 
 	keys  []Key // the caller's
 	items []result
@@ -76,11 +78,16 @@ func Prepare(r *Results, keys []Key) {
 	r.items = r.items[:len(keys)]
 }
 
+// wants reports whether something that was found is a result.
+func (r *Results) wants(f *base.Lookup, nowMs int64) bool {
+	return f.Live(nowMs) || r.Expired && f.Found && f.Kind == base.KindPutTTL
+}
+
 // Fill fills in what was found.
 func Fill(r *Results, ls []base.Lookup, nowMs int64) {
 	for i := range ls {
 		f := &ls[i]
-		if !f.Live(nowMs) {
+		if !r.wants(f, nowMs) {
 			r.items[f.Index] = result{}
 			continue
 		}

@@ -25,6 +25,7 @@ type Store struct {
 var _ interface {
 	store.Store
 	store.ItemReader
+	store.ExpiredReader
 	store.Counter
 	store.LateSnapshots
 	store.RangeDeleter

@@ -24,6 +24,7 @@ type Reader struct {
 var _ interface {
 	store.Reader
 	store.ItemReader
+	store.ExpiredReader
 } = (*Reader)(nil)
 
 // Get implements store.Reader.
@@ -73,6 +74,19 @@ func (r *Reader) get(ctx context.Context, key store.Key) (store.Item, error) {
 func (r *Reader) MultiGet(
 	ctx context.Context, keys []store.Key, found func(i int, it store.Item),
 ) error {
+	return r.multiGet(ctx, keys, false, found)
+}
+
+// MultiGetExpired implements store.ExpiredReader.
+func (r *Reader) MultiGetExpired(
+	ctx context.Context, keys []store.Key, found func(i int, it store.Item),
+) error {
+	return r.multiGet(ctx, keys, true, found)
+}
+
+func (r *Reader) multiGet(
+	ctx context.Context, keys []store.Key, expired bool, found func(i int, it store.Item),
+) error {
 	if err := store.CheckContext(ctx); err != nil {
 		return err
 	}
@@ -101,7 +115,7 @@ func (r *Reader) MultiGet(
 		if err != nil {
 			return err
 		}
-		if ok {
+		if ok || expired && p.Value != nil {
 			it.Key = keys[i]
 			found(i, it)
 		}

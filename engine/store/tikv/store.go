@@ -31,6 +31,7 @@ type Store struct {
 var _ interface {
 	store.Store
 	store.ItemReader
+	store.ExpiredReader
 	store.LateSnapshots
 	store.Transactor
 } = (*Store)(nil)

@@ -11,7 +11,8 @@ type Rules struct {
 	Converts bool
 	// Building says that an index is being built, unique that it is a unique one.
 	Building, unique bool
-	identity         int // ordinal of the identity column, -1 without
+	expires          bool // there are entries that may expire: see bury
+	identity         int  // ordinal of the identity column, -1 without
 }
 
 // NewRules returns the rules of a definition.
@@ -25,5 +26,6 @@ func NewRules(t *schema.Table) Rules {
 		r.Building = r.Building || x.State == schema.Building
 		r.unique = r.unique || x.State == schema.Building && x.Unique
 	}
+	r.expires = r.Indexed && t.MayExpire()
 	return r
 }

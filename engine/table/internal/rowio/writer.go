@@ -381,12 +381,20 @@ type Taken struct {
 // Error implements error.
 func (e *Taken) Error() string { return fmt.Sprintf("row %x/%x is there", e.Owner.PK, e.Owner.SK) }
 
-// Finish completes the commit: see settle and guard.
+// Finish completes the commit: see settle, bury and guard.
 func (w *Writer) Finish(ctx context.Context) error {
-	if err := w.settle(); err != nil || !w.rules.unique {
+	if err := w.settle(); err != nil {
 		return err
 	}
-	return w.guard(ctx)
+	if w.rules.expires {
+		if err := w.bury(ctx); err != nil {
+			return err
+		}
+	}
+	if w.rules.unique {
+		return w.guard(ctx)
+	}
+	return nil
 }
 
 // Find returns the item and the row that have a primary key: the values of the partition key's
