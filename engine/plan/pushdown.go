@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/keycodec"
 )
 
 // pushDown moves what is tested on the rows of a query of FROM into it: through its columns, and
@@ -51,10 +52,47 @@ func (q *query) pushDown(r *relation) {
 	}
 }
 
+// comparesTexts reports whether all collated columns of a term are operands of comparisons, so that
+// the term has the same value for texts that are equal under their collation. Others may be true of
+// some rows of a group only, and cut it.
+func comparesTexts(t expr.Expr) bool {
+	open := 0
+	count := func(by int, operands ...expr.Expr) {
+		for _, e := range operands {
+			if c, ok := e.(expr.Column); ok && c.Collation != keycodec.CollateBytes {
+				open += by
+			}
+		}
+	}
+	expr.Walk(t, func(x expr.Expr) bool {
+		switch x := x.(type) {
+		case expr.Column:
+			count(1, x)
+		case expr.Cmp:
+			count(-1, x.L, x.R)
+		case expr.IsDistinct:
+			count(-1, x.L, x.R)
+		case expr.In:
+			count(-1, x.X)
+		case expr.Between:
+			count(-1, x.X)
+		case expr.Like:
+			count(-1, x.X)
+		case expr.BeginsWith:
+			count(-1, x.X)
+		case expr.IsNull:
+			count(-1, x.X)
+		}
+		return true
+	})
+	return open == 0
+}
+
 // inside returns a term on the results of a query as one on its rows, nil if it can be tested on
 // results only.
 func (q *query) inside(t expr.Expr, source int) expr.Expr {
-	if q.limit != nil || q.offset != nil || q.page {
+	if q.limit != nil || q.offset != nil || q.page ||
+		(q.grouped || q.sel.Distinct) && !comparesTexts(t) {
 		return nil
 	}
 	columns, ok := 0, true

@@ -218,8 +218,9 @@ func (r *relation) columnOf(ordinal int) (schema.Column, bool) {
 	case r.table == nil && ordinal >= 0 && ordinal < len(r.sub.query.outputs):
 		o := r.sub.query.outputs[ordinal]
 		c := schema.Column{Name: o.Name, Nullable: true}
-		if len(r.sub.also) == 0 {
-			c.Collation = expr.CollationOf(o.Expr)
+		c.Collation = expr.CollationOf(o.Expr)
+		for _, s := range r.sub.also {
+			c.Collation = max(c.Collation, expr.CollationOf(s.query.outputs[ordinal].Expr))
 		}
 		return c, true
 	}

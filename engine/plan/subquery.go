@@ -228,7 +228,7 @@ func (q *query) asParams(e expr.Expr) (expr.Expr, error) {
 			if q.scope.isEmpty(in.List) {
 				return expr.In{X: in.X, Not: in.Not}, nil
 			}
-			return q.collated(in)
+			return q.collated(in), nil
 		}
 		sub, ok := x.(expr.Subquery)
 		if !ok {
@@ -264,7 +264,8 @@ func (sc *scope) isEmpty(list []expr.Expr) bool {
 }
 
 // rowIn makes of (a, b) IN (SELECT …) a subquery for one value: the greatest of what comparisons
-// with its rows return, where 2 stands for true and 1 for unknown.
+// with its rows return, where 2 stands for true and 1 for unknown. So it does of what is no column
+// and is compared under the collation of the subquery's, which a list of values does not have.
 func (q *query) rowIn(in expr.In) (expr.Expr, error) {
 	sub, ok := in.List[0].(expr.Subquery)
 	if !ok {
@@ -277,12 +278,17 @@ func (q *query) rowIn(in expr.In) (expr.Expr, error) {
 			in.X, n)
 	}
 	if !ok {
-		return in, nil
+		_, column := in.X.(expr.Column)
+		if column || expr.CollationOf(inner.outputs[0].Expr) <= expr.CollationOf(in.X) {
+			return in, nil
+		}
+		row.Items = []expr.Expr{in.X}
 	}
 	var equal []expr.Expr
 	for i, item := range row.Items {
+		o := inner.outputs[i]
 		equal = append(equal, expr.Cmp{Op: expr.Eq, L: q.seenFrom(item),
-			R: expr.Column{Ordinal: i, Name: inner.outputs[i].Name}})
+			R: expr.Column{Ordinal: i, Name: o.Name, Collation: expr.CollationOf(o.Expr)}})
 	}
 	number := func(n int64) expr.Expr { return expr.Const{Value: expr.Int(n)} }
 	level := expr.Case{Whens: []expr.When{{If: expr.And{Terms: equal}, Then: number(2)},
@@ -509,28 +515,22 @@ func (q *query) mapOuter(f func(expr.Column) expr.Expr) {
 	q.order = slices.DeleteFunc(q.order, func(o Order) bool { return spans.IsConstant(o.Expr) })
 }
 
-// collated gives X of an IN the collation of the subquery whose values are its list, if
+// collated gives the column of an IN the collation of the subquery whose values are its list, if
 // that takes more texts for equal: values have none. No index is used for a column under
 // another collation than its own.
-func (q *query) collated(in expr.In) (expr.Expr, error) {
+func (q *query) collated(in expr.In) expr.Expr {
 	if len(in.List) != 1 {
-		return in, nil
+		return in
 	}
 	p, ok := spans.IsList(in.List[0])
 	i := slices.IndexFunc(q.subs, func(s *subquery) bool { return ok && s.param == p.Index })
 	if i < 0 {
-		return in, nil
+		return in
 	}
 	c := expr.CollationOf(q.subs[i].query.outputs[0].Expr)
-	if c <= expr.CollationOf(in.X) {
-		return in, nil
+	if x, ok := in.X.(expr.Column); ok && c > x.Collation {
+		x.Collation = c
+		in.X = x
 	}
-	x, ok := in.X.(expr.Column)
-	if !ok {
-		return nil, &UnsupportedError{q.position(in.X), "IN of what is not a column over " +
-			"values with a collation that is not a term of the AND of WHERE"}
-	}
-	x.Collation = c
-	in.X = x
-	return in, nil
+	return in
 }

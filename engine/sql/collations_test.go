@@ -71,3 +71,50 @@ func TestSubqueriesUnderCollations(t *testing.T) {
 		t.Errorf("another plan than was meant:\n%s", plan)
 	}
 }
+
+// TestQueriesUnderCollations: set operations, IN and groups take texts for equal that are under the
+// collation of a column, wherever they stand.
+//
+// Promise (sql): Texts that are equal under the collation of a column are one in every clause.
+func TestQueriesUnderCollations(t *testing.T) {
+	s := openSession(t)
+	exec(t, s, "CREATE TABLE n (id INT PRIMARY KEY, s TEXT COLLATE NOCASE, b TEXT)")
+	exec(t, s, "INSERT INTO n VALUES (1, 'abc', 'x'), (2, 'aBC', 'x'), (3, 'd', 'D')")
+	for text, want := range map[string]string{
+		"count(*) FROM (SELECT s FROM n UNION SELECT s FROM n) z":       "2",
+		"count(*) FROM (SELECT b FROM n UNION SELECT s FROM n) z":       "3",
+		"count(*) FROM (SELECT 'ABC' AS s INTERSECT SELECT s FROM n) z": "1",
+		"count(*) FROM (SELECT s FROM n EXCEPT SELECT 'ABC') z":         "1",
+		"count(*) FROM (SELECT s FROM n EXCEPT SELECT b FROM n) z":      "1",
+		"count(*) FROM (SELECT s FROM n UNION ALL SELECT b FROM n) z " +
+			"WHERE s = 'ABC' OR s = 'X'": "4",
+		"'ABC' IN (SELECT s FROM n)":                                   "TRUE",
+		"'ABC' NOT IN (SELECT s FROM n)":                               "FALSE",
+		"(2, 'ABC') IN (SELECT id, s FROM n)":                          "TRUE",
+		"min(id) FROM n WHERE upper(b) IN (SELECT s FROM n)":           "3",
+		"min(id) FROM n WHERE upper(b) IN (SELECT s FROM n) OR id = 7": "3",
+		"upper(max(b)) IN (SELECT s FROM n) FROM n WHERE id = 3":       "TRUE",
+		"count(*) FROM (SELECT s, count(*) AS c FROM n GROUP BY s) z " +
+			"WHERE s || '' = 'abc' AND c = 1": "0",
+		"count(*) FROM (SELECT s, count(*) AS c FROM n GROUP BY s) z " +
+			"WHERE s = 'ABC' AND c = 2": "1",
+		"(SELECT count(*) FROM (SELECT DISTINCT s FROM n) z WHERE s || '' = 'abc') + " +
+			"(SELECT count(*) FROM (SELECT DISTINCT s FROM n) z WHERE s || '' = 'aBC')": "1",
+	} {
+		if got := queried(t, s, "SELECT "+text); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"INSERT INTO n VALUES (4, '', CAST('ABC' IN (SELECT s FROM n) AS TEXT))":          "'true'",
+		"INSERT INTO n VALUES (5, '', CAST((1, 'ABC') IN (SELECT id, s FROM n) AS TEXT))": "'true'",
+		"UPDATE n SET b = CAST('ABC' IN (SELECT s FROM n) AS TEXT) WHERE id = 1":          "'true'",
+		"UPDATE n SET b = CAST(upper(s) IN (SELECT s FROM n) AS TEXT) WHERE id = 1":       "'true'",
+		"INSERT INTO n VALUES (1, '', '') ON CONFLICT DO UPDATE " +
+			"SET b = CAST(upper(n.s) NOT IN (SELECT s FROM n) AS TEXT)": "'false'",
+	} {
+		if got := queried(t, s, text+" RETURNING b"); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}

@@ -116,7 +116,9 @@ func (sc *scope) bindSet(s *syntax.SetOperation) {
 		}
 		for j, o := range part.outputs {
 			outputs[j].typ = union(outputs[j].typ, o.typ)
-			outputs[j].expr = expr.Const{} // no collation: operands may have different ones
+			// Rows are compared under the collation that takes most texts for equal.
+			outputs[j].expr = expr.Column{
+				Collation: expr.CollationOfPair(outputs[j].expr, o.expr)}
 		}
 		if s.Op != "UNION" {
 			tag := plan.Output{Expr: expr.Const{Value: expr.Int(int64(i))}, Name: "operand"}

@@ -3,7 +3,6 @@ package sql
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -345,66 +344,49 @@ func (v *valuer) value(b boundValue) (expr.Value, error) {
 
 func noColumns(int, int) expr.Value { return expr.Null() }
 
-// maxSubqueryRows bounds the rows of a subquery after IN in UPDATE and DELETE.
-const maxSubqueryRows = 100_000
-
 // withoutSubqueries returns an expression with subqueries replaced by what they return now, but
-// for those that use columns of what is around them.
+// for those that use columns of what is around them, or that columns are compared with.
 func (v *valuer) withoutSubqueries(e expr.Expr) (expr.Expr, error) {
 	return expr.Rewrite(e, func(x expr.Expr) (expr.Expr, error) {
 		switch x := x.(type) {
 		case expr.Subquery:
-			if x.Kind == expr.Rows || x.Query.(*plan.Select).Correlated() { // its In takes it
+			sel := x.Query.(*plan.Select)
+			if x.Kind == expr.Rows || sel.Correlated() { // its In takes it
 				return x, nil
 			}
-			return v.subquery(x)
+			return v.subquery(x.Kind, sel)
 		case expr.In:
 			if len(x.List) != 1 {
 				return x, nil
 			}
 			sub, ok := x.List[0].(expr.Subquery)
-			if !ok || sub.Query.(*plan.Select).Correlated() {
+			if !ok || sub.Query.(*plan.Select).Correlated() || !isConstant(x.X) {
 				return x, nil
 			}
-			list, err := v.rows(sub, maxSubqueryRows, fmt.Sprintf("after IN has more than %d "+
-				"rows", maxSubqueryRows))
-			if len(list) == 0 {
-				return expr.Const{Value: expr.Bool(x.Not)}, err
-			}
-			x.List = list
-			return x, err
+			at := sub.Query.(*plan.Select).Position(nil)
+			return v.subquery(expr.Scalar, &plan.Select{
+				Columns:  []plan.Output{{Expr: x, Name: "in"}},
+				Position: func(expr.Expr) int { return at }})
 		}
 		return x, nil
 	})
 }
 
-// subquery returns the value of a scalar subquery or EXISTS.
-func (v *valuer) subquery(x expr.Subquery) (expr.Expr, error) {
-	if x.Kind == expr.Exists {
-		sel := *x.Query.(*plan.Select)
-		if sel.Limit == nil {
-			sel.Limit = expr.Const{Value: expr.Int(1)}
-		}
-		x.Query = &sel
+// isConstant reports whether an expression has the same value for all rows.
+func isConstant(e expr.Expr) bool {
+	for range expr.Columns(e) {
+		return false
 	}
-	list, err := v.rows(x, 1, "that stands for a value returned more than one row; LIMIT 1 takes "+
-		"the first")
-	switch {
-	case err != nil:
-		return nil, err
-	case x.Kind == expr.Exists:
-		return expr.Const{Value: expr.Bool(len(list) > 0)}, nil
-	case len(list) == 0:
-		return expr.Const{}, nil
-	}
-	return list[0], nil
+	return !expr.HasSubquery(e)
 }
 
-// rows runs a subquery: a constant for each row, a row value if it has several columns; many says
-// what is wrong with more rows than most.
-func (v *valuer) rows(x expr.Subquery, most int, many string) ([]expr.Expr, error) {
-	sel := x.Query.(*plan.Select)
-	pos := max(v.stmt.start, sel.Position(nil)-1)
+// subquery runs a subquery and returns its value, or whether it has rows.
+func (v *valuer) subquery(kind expr.SubqueryKind, sel *plan.Select) (expr.Expr, error) {
+	if kind == expr.Exists && sel.Limit == nil {
+		one := *sel
+		one.Limit = expr.Const{Value: expr.Int(1)}
+		sel = &one
+	}
 	prepared, err := v.stmt.session.db.Prepare(sel)
 	if err != nil {
 		return nil, err
@@ -413,28 +395,23 @@ func (v *valuer) rows(x expr.Subquery, most int, many string) ([]expr.Expr, erro
 	if err != nil {
 		return nil, err
 	}
-	var out []expr.Expr
+	found, out := false, expr.Const{}
 	for row, err := range rows.All() {
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if x.Kind == expr.Exists {
-			return []expr.Expr{expr.Const{}}, nil
-		}
-		if len(out) == most {
+		case kind == expr.Exists:
+			return expr.Const{Value: expr.Bool(true)}, nil
+		case found:
 			return nil, v.binder.bound(func() {
-				v.binder.fail(pos, "a subquery %s", many)
+				v.binder.fail(max(v.stmt.start, sel.Position(nil)-1), "a subquery that stands "+
+					"for a value returned more than one row; LIMIT 1 takes the first")
 			})
 		}
-		items := make([]expr.Expr, len(sel.Columns))
-		for i := range items {
-			items[i] = expr.Const{Value: row[i].Clone()}
-		}
-		if len(items) == 1 {
-			out = append(out, items[0])
-		} else {
-			out = append(out, expr.Row{Items: items})
-		}
+		found, out.Value = true, row[0].Clone()
+	}
+	if kind == expr.Exists {
+		out.Value = expr.Bool(false)
 	}
 	return out, nil
 }

@@ -223,11 +223,8 @@ func (w *writer) selected() *check {
 		from = "vv z"
 	case 4: // conditions are pushed into both
 		q = w.condition("", 1)
-		collated := func(c field) bool { return strings.Contains(c.ddl, "COLLATE") }
-		if !slices.ContainsFunc(w.columns, collated) { // a UNION compares bytes
-			from = "(SELECT * FROM {t} {hint} WHERE {q} UNION ALL " +
-				"SELECT * FROM {t} WHERE ({q}) IS NOT TRUE) z"
-		}
+		from = "(SELECT * FROM {t} {hint} WHERE {q} UNION ALL " +
+			"SELECT * FROM {t} WHERE ({q}) IS NOT TRUE) z"
 	case 5: // and not through this
 		from = "(SELECT * FROM {t} {hint} LIMIT 1000000) z"
 	case 6:

@@ -77,6 +77,8 @@ func TestAgainstSQLite(t *testing.T) {
 func (q query) folds() bool {
 	return strings.Contains(q.ours, ".kind") &&
 		(strings.Contains(q.ours, "DISTINCT") || strings.Contains(q.ours, "GROUP BY") ||
+			strings.Contains(q.ours, "UNION ") || strings.Contains(q.ours, "INTERSECT ") ||
+			strings.Contains(q.ours, "EXCEPT ") ||
 			strings.Contains(q.ours, "min(") || strings.Contains(q.ours, "max("))
 }
 
