@@ -224,7 +224,12 @@ func (b *binder) assignments(t *schema.Table, alias string, set []syntax.Assignm
 		case *syntax.List:
 			v = b.value(e, nil)
 		case *syntax.Default:
-			v = b.defaultOf(&t.Columns[i], e.Pos)
+			c := &t.Columns[i]
+			if c.Generated == schema.Identity || c.Generated == schema.RandomUUID {
+				b.fail(e.Pos, "DEFAULT of column %s is made for new rows only",
+					syntax.QuoteName(c.Name))
+			}
+			v = b.defaultOf(c, e.Pos)
 		default:
 			sc := b.single("SET", t).called(alias).inside(outer)
 			v.expr = sc.checked(sc.expr(e), v.pos)
