@@ -178,7 +178,7 @@ func (s *Session) PrepareParts(text string) ([]*Stmt, error) {
 	var out []*Stmt
 	for _, p := range parts {
 		out = append(out, &Stmt{session: s, text: text, tree: p.Statement,
-			start: p.Pos, end: p.End, past: asOf(p.Statement)})
+			start: p.Pos, end: p.End, past: asOf(p.Statement), values: p.Values})
 	}
 	return out, nil
 }

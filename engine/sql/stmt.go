@@ -18,8 +18,9 @@ type Stmt struct {
 	tree       syntax.Statement
 	start, end int // of the statement in text; end 0 is all of it
 	// past is the moment that the tables of the session are not yet those of: AS OF. Nil without.
-	past syntax.Expr
-	last atomic.Pointer[binding]
+	past   syntax.Expr
+	values int // that parameters without names take, of PrepareParts
+	last   atomic.Pointer[binding]
 }
 
 // binding is a statement bound to the tables as they were.
@@ -65,6 +66,10 @@ func (s *Stmt) Returns() bool {
 	_, outputs := returning(s.tree)
 	return outputs != nil
 }
+
+// Values returns how many values the parameters without names of a statement of PrepareParts take:
+// it does not look at tables, which may not be there yet.
+func (s *Stmt) Values() int { return s.values }
 
 // Params returns the names of the parameters, in their order, empty for those without; and
 // fails as Query and Exec do.

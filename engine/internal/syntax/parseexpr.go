@@ -292,7 +292,7 @@ func (p *parser) param(pos int, text string) Expr {
 		return &Param{Pos: pos, Name: text[1:]}
 	}
 	if text == "?" {
-		if p.params.numbered {
+		if p.params.highest > 0 {
 			p.failAt(pos, "? stands beside numbered parameters; number all of them")
 		}
 		p.params.unnumbered++
@@ -305,7 +305,7 @@ func (p *parser) param(pos int, text string) Expr {
 	if p.params.unnumbered > 0 {
 		p.failAt(pos, "a numbered parameter stands beside ?; number all of them")
 	}
-	p.params.numbered = true
+	p.params.highest = max(p.params.highest, n)
 	return &Param{Pos: pos, Index: n}
 }
 

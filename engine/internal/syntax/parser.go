@@ -40,6 +40,7 @@ func Parse(text string) (Statement, error) {
 type Part struct {
 	Statement
 	Pos, End int // offsets in the text, without the semicolon
+	Values   int // that parameters without names take
 }
 
 // ParseAll reads any number of statements with semicolons between them.
@@ -67,7 +68,8 @@ func ParseAll(text string) (parts []Part, err error) {
 		if p.star >= 0 {
 			p.failAt(p.star, "* is possible as a column of the result only")
 		}
-		parts = append(parts, Part{s, start, p.last})
+		values := max(p.params.unnumbered, p.params.highest)
+		parts = append(parts, Part{s, start, p.last, values})
 		if p.tok.kind != tokenEnd && !p.isOp(";") {
 			p.refuseAbsent(absentClauses)
 			p.refuseOperator()
@@ -158,7 +160,7 @@ func (s *slab[T]) put(node T) *T {
 // paramState numbers the parameters of one statement.
 type paramState struct {
 	unnumbered int
-	numbered   bool
+	highest    int // number
 }
 
 // advance reads the next token into tok.

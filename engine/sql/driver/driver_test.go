@@ -388,7 +388,13 @@ func TestStatementsOfOneText(t *testing.T) {
 		_, err := db.Query(text)
 		failsWith(t, err, want)
 	}
-	r, err := db.Exec("INSERT INTO t VALUES (9)")
+	for _, args := range [][]any{{7}, {7, 8, 9}} { // nothing is written
+		_, err := db.Exec("INSERT INTO t VALUES (?); INSERT INTO t VALUES (?)", args...)
+		failsWith(t, err, fmt.Sprintf("%d values for 2 parameters", len(args)))
+		_, err = db.Query("INSERT INTO t VALUES ($1); SELECT ?", args...)
+		failsWith(t, err, fmt.Sprintf("%d values for 2 parameters", len(args)))
+	}
+	r, err := db.Exec("INSERT INTO t VALUES (7)")
 	ok(t, err)
 	_, err = r.LastInsertId()
 	failsWith(t, err, "no LastInsertId")

@@ -40,9 +40,6 @@ func (r *rows) open() error {
 	part := r.parts[0]
 	r.parts = r.parts[1:]
 	own, err := r.given.of(part, r.alone)
-	if err == nil && len(r.parts) == 0 {
-		err = r.given.rest()
-	}
 	if err != nil {
 		return err
 	}

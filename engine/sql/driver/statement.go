@@ -46,6 +46,9 @@ func (s *statements) ExecContext(ctx context.Context, args []driver.NamedValue,
 		return nil, err
 	}
 	given := arguments{list: args}
+	if err := given.check(s.parts); err != nil {
+		return nil, err
+	}
 	var total result
 	for _, part := range s.parts {
 		own, err := given.of(part, len(s.parts) == 1)
@@ -64,7 +67,7 @@ func (s *statements) ExecContext(ctx context.Context, args []driver.NamedValue,
 			total.id, total.hasID = done.LastID, true
 		}
 	}
-	return total, given.rest()
+	return total, nil
 }
 
 // QueryContext implements driver.StmtQueryContext.
@@ -87,6 +90,9 @@ func (s *statements) QueryContext(ctx context.Context, args []driver.NamedValue,
 		return nil, engine.ErrNoResult
 	}
 	r := &rows{ctx: ctx, given: arguments{list: args}, alone: len(s.parts) == 1}
+	if err := r.given.check(s.parts); err != nil {
+		return nil, err
+	}
 	for _, part := range s.parts[:first] {
 		own, err := r.given.of(part, false)
 		if err == nil {
@@ -109,6 +115,27 @@ type arguments struct {
 	used int // of those without names
 }
 
+// check returns an error if statements take more arguments without names than there are, or fewer:
+// the first of them would be done by the time that another one finds it. One alone does so itself.
+func (a *arguments) check(parts []*engine.Stmt) error {
+	if len(parts) == 1 {
+		return nil
+	}
+	given, taken := 0, 0
+	for _, v := range a.list {
+		if v.Name == "" {
+			given++
+		}
+	}
+	for _, s := range parts {
+		taken += s.Values()
+	}
+	if given != taken {
+		return fmt.Errorf("%w: %d values for %d parameters", engine.ErrArguments, given, taken)
+	}
+	return nil
+}
+
 // of returns the arguments of the next statement: those with the names of its parameters, or the
 // next ones in their order. If it is alone they are all its own.
 func (a *arguments) of(s *engine.Stmt, alone bool) (own []any, err error) {
@@ -116,7 +143,6 @@ func (a *arguments) of(s *engine.Stmt, alone bool) (own []any, err error) {
 		for _, v := range a.list {
 			own = append(own, value(v))
 		}
-		a.used = len(a.list)
 		return own, nil
 	}
 	names, err := s.Params()
@@ -146,20 +172,6 @@ func value(v driver.NamedValue) any {
 		return engine.Named(v.Name, v.Value)
 	}
 	return v.Value
-}
-
-// rest returns an error if arguments without names are left over.
-func (a *arguments) rest() error {
-	n := 0
-	for _, v := range a.list {
-		if v.Name == "" {
-			n++
-		}
-	}
-	if n > a.used {
-		return fmt.Errorf("%w: %d values for %d parameters", engine.ErrArguments, n, a.used)
-	}
-	return nil
 }
 
 // result is how many rows statements have written, changed or deleted, and the number of the last
