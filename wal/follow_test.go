@@ -194,3 +194,41 @@ func TestFloor(t *testing.T) {
 		t.Fatalf("the log was released: at %d of %d: %v", kept.LastSeq(), f.last, err)
 	}
 }
+
+// A reader of a view that begins again goes on where it is, also if it comes before the view grows:
+// the last segment that was found gets more records.
+//
+// Promise (history): A reader beside the writer goes on when its view begins again, and reports no
+// damage where there is none.
+func TestReaderOfARenewedView(t *testing.T) {
+	f := newFollowed(t, nil)
+	f.append(3)
+	nothing := func(wal.SegmentNum, base.SeqNum, []byte) error { return nil }
+	recovered := func() (wal.Tail, *wal.Follower) {
+		tail, err := wal.Recover(f.o, 0, 1, nothing)
+		ok(t, err)
+		r := wal.Follow(f.o, tail)
+		t.Cleanup(func() { _ = r.Close() })
+		return tail, r
+	}
+	tail, log := recovered()
+	v, err := wal.View(f.o, tail)
+	ok(t, err)
+	v.Grow(log, f.last)
+	tail, log = recovered()
+	ok(t, v.Renew(tail))
+	r := v.NewReader(1)
+	defer func() { ok(t, r.Close()) }()
+	for seq := base.SeqNum(1); seq <= 100; seq++ {
+		rec, there, err := r.Next(f.last)
+		if err != nil || !there || string(rec.Payload) != string(payloadOf(seq)) {
+			t.Fatalf("record %d: %q, %v, %v", seq, rec.Payload, there, err)
+		}
+		if seq == f.last {
+			v.Grow(log, f.last)
+			f.append(17) // over segments
+			ok(t, f.catchUp(log))
+			v.Grow(log, f.last)
+		}
+	}
+}

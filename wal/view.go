@@ -42,9 +42,7 @@ func (l *Log) Grow(f *Follower, upTo base.SeqNum) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.grows = true
-	if n := len(l.closed); l.cur == nil && n > 0 {
-		l.cur, l.closed = l.closed[n-1], l.closed[:n-1:n-1]
-	}
+	l.continueLocked()
 	for _, w := range f.walked {
 		if l.cur != nil {
 			l.cur.last, l.cur.end = w.s.base-1, w.before
@@ -59,6 +57,13 @@ func (l *Log) Grow(f *Follower, upTo base.SeqNum) {
 		l.lastSeq.Store(uint64(upTo))
 		l.synced.Store(uint64(upTo))
 		l.wakeLocked()
+	}
+}
+
+// continueLocked makes the last segment the current one, which may get more records.
+func (l *Log) continueLocked() {
+	if n := len(l.closed); l.cur == nil && n > 0 {
+		l.cur, l.closed = l.closed[n-1], l.closed[:n-1:n-1]
 	}
 }
 
@@ -87,7 +92,8 @@ func (l *Log) Renew(t Tail) error {
 	if l.cur != nil { // of readers that are in it
 		l.cur.last, l.cur.end = l.last, l.off
 	}
-	l.closed, l.retained, l.cur = v.closed, v.retained, nil
+	l.closed, l.retained, l.cur, l.off = v.closed, v.retained, nil, t.records
+	l.continueLocked() // at once: a Reader that comes first does not take the segment for complete
 	return nil
 }
 
