@@ -291,6 +291,40 @@ func TestReaderFollows(t *testing.T) {
 	})
 }
 
+// A reader that cannot let go of a segment leaves no file open, and goes on with its next call.
+func TestReaderThatCannotLetGo(t *testing.T) {
+	o := memOptions(1 << 10)
+	mem, damned := o.FS.(*vfs.MemFS), errors.New("no removal")
+	o.Retain, o.RecycleSegments = true, -1
+	refuse := false
+	o.FS = vfstest.NewFault(mem, func(op vfstest.Op) error {
+		if refuse && op.Kind == vfstest.OpRemove {
+			return damned
+		}
+		return nil
+	})
+	l := openNew(t, o)
+	fill(t, l, 100)
+	ok(t, l.Sync(100))
+	ok(t, l.Release(100))
+	kept, open := l.Retained(), mem.OpenFiles()
+	r := l.NewReader(1)
+	for seq := base.SeqNum(1); seq <= kept[0].LastSeq; seq++ {
+		wantRecord(t, r, seq)
+	}
+	ok(t, l.Forget(kept[1].Num))
+	refuse = true
+	_, _, err := r.Next(100)
+	wantIs(t, err, damned)
+	refuse = false
+	wantRecord(t, r, kept[1].FirstSeq)
+	ok(t, r.Close())
+	if n := mem.OpenFiles(); n != open {
+		t.Errorf("%d files are open, %d before", n, open)
+	}
+	ok(t, l.Close())
+}
+
 // After a power cut at any operation the retained records are a part without a gap that ends with
 // the log, and nothing that was synced and not forgotten is missing.
 func TestRetainedAfterPowerCuts(t *testing.T) {

@@ -107,8 +107,10 @@ func (r *Reader) enter() error {
 	}
 	s.pins++
 	l.mu.Unlock()
+	if err := r.letGo(); err != nil {
+		return errors.Join(err, l.unpin(s))
+	}
 	file, err := openReader(l.o.FS, s.path, r.buf)
-	err = errors.Join(err, r.letGo())
 	if err != nil {
 		return errors.Join(l.gone(s, err), l.unpin(s))
 	}
