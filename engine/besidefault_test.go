@@ -279,6 +279,51 @@ func TestLeasedFilesStayAtRest(t *testing.T) {
 	})
 }
 
+// Log that a lease needs goes when that is too old or has ended, also if nothing is flushed.
+//
+// Promise (readers): Log is kept for a reader for ReaderAge at most, and not after its end, also by
+// a writer at rest.
+func TestLeasedLogGoesAtRest(t *testing.T) {
+	for name, o := range map[string]engine.Options{
+		"age": {ReaderAge: 10 * time.Minute}, "end": {},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o.LogBytes = 8 << 20
+			mem := vfs.NewMem()
+			p := newBesidePair(t, mem, o)
+			p.put(30)
+			var stopped atomic.Bool
+			db := openOn(t, vfstest.NewFault(mem, func(vfstest.Op) error {
+				if stopped.Load() {
+					return errDisk
+				}
+				return nil
+			}), engine.Options{ReadOnly: true})
+			stopped.Store(true)
+			for range 20 { // the reader stays where it is, and its lease, too
+				ok(t, p.writer.Put(pk("large"), make([]byte, 1<<20)))
+			}
+			p.compact()
+			time.Sleep(5 * time.Minute)
+			if kept := p.writer.Metrics().RetainedBytes; kept < 10<<20 {
+				t.Errorf("%s: %d bytes of log are kept for the reader", name, kept)
+			}
+			stopped.Store(name == "age")
+			if name == "end" {
+				mustClose(t, db)
+			}
+			time.Sleep(7 * time.Minute)
+			if kept := p.writer.Metrics().RetainedBytes; kept > 0 {
+				t.Errorf("%s: %d bytes of log are kept for no reader", name, kept)
+			}
+			if stopped.Swap(false) {
+				mustClose(t, db)
+			}
+			mustClose(t, p.writer)
+		})
+	}
+}
+
 // Log that a lease needs goes on a full disk, as files do.
 //
 // Promise (readers): On a full disk log is not kept for readers.

@@ -47,6 +47,7 @@ type SegmentInfo struct {
 	UsedBytes int64 // header and records; 0 for prepared and spare segments
 	FirstSeq  base.SeqNum
 	LastSeq   base.SeqNum // FirstSeq-1 if it has no record
+	Released  time.Time   // of a retained one; zero: before the log was opened
 }
 
 // Segments describes all files of the log: retained and closed ones by age, those that are
@@ -58,7 +59,8 @@ func (l *Log) Segments() []SegmentInfo {
 	infos = infosOf(infos, l.retained, SegmentRetained)
 	infos = infosOf(infos, l.closed, SegmentClosed)
 	if s := l.cur; s != nil {
-		infos = append(infos, SegmentInfo{s.num, SegmentActive, s.size, l.off, s.base, l.last})
+		infos = append(infos, SegmentInfo{Num: s.num, State: SegmentActive, SizeBytes: s.size,
+			UsedBytes: l.off, FirstSeq: s.base, LastSeq: l.last})
 	}
 	if s := l.next; s != nil {
 		infos = append(infos, SegmentInfo{Num: s.num, State: SegmentPrepared, SizeBytes: s.size})
@@ -172,6 +174,7 @@ func (l *Log) Release(below base.SeqNum) error {
 		l.closed[0] = nil
 		l.closed = l.closed[1:]
 		if l.o.Retain || s.num >= floor {
+			s.released = time.Now()
 			l.retained = append(l.retained, s)
 		} else if s.pins > 0 {
 			l.pinned = append(l.pinned, s)

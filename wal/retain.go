@@ -104,7 +104,7 @@ func (l *Log) Retained() []SegmentInfo {
 
 func infosOf(to []SegmentInfo, list []*segment, state SegmentState) []SegmentInfo {
 	for _, s := range list {
-		to = append(to, SegmentInfo{s.num, state, s.size, s.end, s.base, s.last})
+		to = append(to, SegmentInfo{s.num, state, s.size, s.end, s.base, s.last, s.released})
 	}
 	return to
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+	"time"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -38,6 +39,8 @@ type segment struct {
 	firsts  int         // syncs that went beyond; these two are the syncer's
 	dirty   bool        // it has, or may get, bytes that are not
 	pins    int         // how many Pinned have it; guarded by Log.mu
+
+	released time.Time // when it was retained; zero: by a log before this one
 }
 
 // release unmaps and closes the file, which must not be in use by an appender.

@@ -201,9 +201,7 @@ func (u *Upkeep) flush(
 // reason to stop writing: the log tries again, less and less often, and says so.
 func (u *Upkeep) releaseLog(needed base.SeqNum) error {
 	err := u.log.Release(needed)
-	if u.env.LogReleased != nil {
-		u.env.LogReleased()
-	} else if ferr := u.log.Forget(u.leased()); err == nil {
+	if ferr := u.forgetLog(); err == nil {
 		err = ferr
 	}
 	u.recycler.settle()
@@ -214,6 +212,15 @@ func (u *Upkeep) releaseLog(needed base.SeqNum) error {
 	return nil
 }
 
+// forgetLog gives up the released segments that are not kept any more.
+func (u *Upkeep) forgetLog() error {
+	if u.env.LogReleased != nil {
+		u.env.LogReleased()
+		return nil
+	}
+	return u.log.Forget(u.leased())
+}
+
 // leased returns the first of the released segments that are kept for readers: on a full disk none.
 func (u *Upkeep) leased() wal.SegmentNum {
 	if u.reserve.full.Load() {
@@ -222,7 +229,8 @@ func (u *Upkeep) leased() wal.SegmentNum {
 	from := u.LeasedFrom()
 	var bytes int64
 	for _, s := range slices.Backward(u.log.Retained()) {
-		if bytes += s.SizeBytes; bytes > u.opts.ReaderBytes {
+		bytes += s.SizeBytes
+		if bytes > u.opts.ReaderBytes || time.Since(s.Released) >= u.opts.ReaderAge {
 			return max(from, s.Num+1)
 		}
 	}

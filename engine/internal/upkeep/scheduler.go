@@ -161,8 +161,9 @@ func (s *scheduler) flushLoop() {
 
 // rest has a database that nothing was written to for idleEvery take little space, and be fast
 // to read and to close: memtables are flushed as Close flushes them, runs are merged as
-// compaction.Options.Resting says, and files that wait for reuse are removed. The next commit
-// ends the rest; what merges write at rest is bounded by what was written before.
+// compaction.Options.Resting says, and files that wait for reuse are removed, as is log that was
+// kept for readers. The next commit ends the rest; what merges write at rest is bounded by what was
+// written before.
 func (s *scheduler) rest(visible base.SeqNum) {
 	if s.u.throttle.bytes() > KeptBytes {
 		if err := s.u.Flush(s.ctx); err != nil {
@@ -170,6 +171,9 @@ func (s *scheduler) rest(visible base.SeqNum) {
 		}
 	} else {
 		s.flushDeletes()
+	}
+	if err := s.u.forgetLog(); err != nil {
+		s.u.env.Logger.Warn("release log segments", "err", err)
 	}
 	s.u.log.DropSpares(0)
 	s.u.reserve.rest()
