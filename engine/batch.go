@@ -133,9 +133,10 @@ func (b *Batch) Bytes() int { return b.core.Bytes() }
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() { b.core.Reset() }
 
-// room checks that n more bytes of keys and values fit.
+// room checks that n more bytes of keys and values fit. DeleteScans have keys and no record yet.
 func (b *Batch) room(n int) error {
-	total := int64(b.core.Bytes()) + int64(b.core.CondBytes()) + int64(n) + 64
+	total := max(int64(b.core.Bytes())+int64(b.core.CondBytes()), int64(b.core.KeyBytes()))
+	total += int64(n) + 64
 	if total > MaxBatchBytes {
 		return tooLarge("batch", total, MaxBatchBytes)
 	}

@@ -55,6 +55,28 @@ func TestRoomInABatch(t *testing.T) {
 	}
 }
 
+// A DeleteScan counts with its keys, which the record of the batch does not have yet.
+//
+// Promise (reads and writes): Operations of a batch are refused beyond MaxBatchBytes of keys, also
+// those that its record does not have.
+func TestRoomOfDeleteScans(t *testing.T) {
+	from, to := Key{PK: []byte("from")}, Key{PK: []byte("to")}
+	one := NewBatch()
+	if err := one.DeleteScan(from, to); err != nil {
+		t.Fatal(err)
+	}
+	for _, over := range []int{0, 1} {
+		b := NewBatch()
+		n := MaxBatchBytes - 64 - one.core.KeyBytes() + over
+		keys := reflect.ValueOf(&b.core).Elem().FieldByName("keys")
+		*(*[]byte)(keys.Addr().UnsafePointer()) = make([]byte, n, MaxBatchBytes) // not touched
+		err := b.DeleteScan(from, to)
+		if over == 0 && err != nil || over == 1 && !errors.Is(err, ErrTooLarge) {
+			t.Errorf("%d bytes too many: %v", over, err)
+		}
+	}
+}
+
 // What conditions hold: their values, and the keys of those without a write.
 func TestRoomOfConditions(t *testing.T) {
 	key := Key{PK: []byte("part"), SK: []byte("sort")}
