@@ -130,13 +130,18 @@ func (s *Shipper) rebase(ctx context.Context) error {
 	s.m.Bases, s.based, s.stale, s.chained = false, p, false, 0
 	s.m.Restorable = uint64(p.seq)
 	s.mu.Unlock()
-	select {
-	case old := <-s.copies:
-		old.copy.Release()
-	default:
-	}
+	s.dropCopy()
 	s.copies <- p
 	return nil
+}
+
+// dropCopy lets go of the copy that waits to be made a base, if there is one.
+func (s *Shipper) dropCopy() {
+	select {
+	case p := <-s.copies:
+		p.copy.Release()
+	default:
+	}
 }
 
 // putBase makes a base. The caller releases the copy.

@@ -2,17 +2,20 @@ package ship_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/ship"
 	"github.com/kstonedb/kstone/engine/ship/shiptest"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // A database is shipped by another process than the one that writes it, over flushes, merges and
@@ -117,6 +120,34 @@ func wantRestored(t *testing.T, h *harbor, version uint64, want map[string]strin
 	if got := shiptest.Items(t, db); want != nil && fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("version %d has %d items, want %d", version, len(got), len(want))
 	}
+}
+
+// A shipper that ends while it pins a base, which nobody makes any more, lets go of it.
+func TestShipperEndsWithABasePinned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarbor(t)
+		h.put()
+		var armed atomic.Bool
+		began := make(chan *ship.Shipper, 1)
+		closed := make(chan error, 1)
+		reader := openOn(t, vfstest.NewFault(h.fs, func(vfstest.Op) error {
+			if armed.CompareAndSwap(true, false) { // in the first cycle
+				s := <-began
+				ended, cancel := context.WithCancel(ctx)
+				cancel()
+				go func() { closed <- s.Close(ended) }()
+				synctest.Wait()
+			}
+			return nil
+		}), engine.Options{ReadOnly: true, MustExist: true})
+		armed.Store(true)
+		s, err := ship.Start(reader, h.dest, nil)
+		ok(t, err)
+		began <- s
+		wantIs(t, <-closed, context.Canceled)
+		ok(t, reader.Close())
+		ok(t, h.db.Close())
+	})
 }
 
 // What a reader shows before it is durable is not shipped.

@@ -46,6 +46,7 @@ var errTorn = errors.New("ship: the destination keeps another size than was put"
 func (s *Shipper) run(ctx context.Context, done func()) {
 	defer done()
 	defer close(s.ended)
+	defer s.dropCopy() // when nobody takes it any more
 	var others sync.WaitGroup
 	others.Go(func() { s.upkeep(ctx) })
 	others.Go(func() { s.alarm.watch(ctx, s.o.Interval, s.state) })

@@ -168,11 +168,13 @@ func Start(db *engine.DB, d Destination, o *Options) (*Shipper, error) {
 	ctx, stop := context.WithCancelCause(context.Background())
 	s.stop = stop
 	ctx, done, err := db.Background(ctx)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		if err = s.claim(ctx); err != nil {
+			done()
+		}
 	}
-	if err = s.claim(ctx); err != nil {
-		done()
+	if err != nil {
+		stop(err)
 		return nil, err
 	}
 	s.o.Logger.Info("shipping begins", "epoch", s.epoch, "version", s.end.seq,

@@ -18,13 +18,6 @@ const minBaseLog = 64 << 20
 func (s *Shipper) upkeep(ctx context.Context) {
 	t := time.NewTicker(s.o.upkeepEvery)
 	defer t.Stop()
-	defer func() {
-		select {
-		case p := <-s.copies:
-			p.copy.Release()
-		default:
-		}
-	}()
 	for {
 		select {
 		case <-ctx.Done():
