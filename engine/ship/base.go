@@ -181,10 +181,14 @@ func (s *Shipper) putBase(ctx context.Context, p *pinned) error {
 	h := header{kind: kindBase, dbid: s.src.DBID, epoch: s.epoch, slot: p.slot, lastSlot: p.slot,
 		from: p.seq, seq: p.seq, history: p.history, ms: p.ms, properties: p.properties}
 	object := h.encode(appendFiles(nil, append(files, p.files...)))
-	for n := uint64(0); ; n++ {
+	for n, torn := uint64(0), 0; ; n++ {
 		name := baseName(p.seq, s.epoch, n)
 		err := s.put(ctx, name, object)
-		if errors.Is(err, errTorn) || errors.Is(err, errExist) && !s.same(ctx, name, object) {
+		if errors.Is(err, errTorn) {
+			torn++
+		}
+		if errors.Is(err, errTorn) && torn < attempts ||
+			errors.Is(err, errExist) && !s.same(ctx, name, object) {
 			continue // damaged: the next has another name
 		}
 		if err != nil && !errors.Is(err, errExist) {

@@ -10,7 +10,10 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
@@ -162,4 +165,42 @@ func (h *harbor) names() (all []string) {
 		}
 	}
 	return all
+}
+
+// tearing is a destination that keeps a byte less of some objects than is put.
+type tearing struct {
+	ship.Destination
+	what string // how their names begin
+	puts atomic.Int64
+}
+
+func (d *tearing) Put(ctx context.Context, name string, content io.ReaderAt, size int64) error {
+	if strings.HasPrefix(name, d.what) {
+		if d.puts.Add(1) > 100 {
+			return errors.New("too many")
+		}
+		size--
+	}
+	return d.Destination.Put(ctx, name, content, size)
+}
+
+// A destination that tears every object gets a few of them at a time, not one after the other.
+func TestEverythingIsTorn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarbor(t)
+		h.put()
+		_, err := ship.Start(h.db, &tearing{Destination: h.dest, what: "destination"}, nil)
+		wantIs(t, err, engine.ErrCorrupt)
+		d := &tearing{Destination: h.dest, what: "base/"}
+		s, err := ship.Start(h.db, d, &ship.Options{Interval: time.Hour})
+		ok(t, err)
+		synctest.Wait()
+		if n := d.puts.Load(); n > 10 || s.Metrics().Failures == 0 {
+			t.Errorf("%d bases were put: %+v", n, s.Metrics())
+		}
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		wantIs(t, s.Close(ended), context.Canceled)
+		ok(t, h.db.Close())
+	})
 }

@@ -212,7 +212,7 @@ func (s *Shipper) claim(ctx context.Context) error {
 
 // identify checks that the destination belongs to this database, and claims a new one.
 func (s *Shipper) identify(ctx context.Context) error {
-	for {
+	for torn := 0; ; torn++ {
 		h, _, err := get(ctx, s.dest, destinationName, kindDestination)
 		if err == nil {
 			if h.dbid != s.src.DBID {
@@ -224,6 +224,9 @@ func (s *Shipper) identify(ctx context.Context) error {
 			return nil
 		}
 		if isDamage(err) { // of the first Start, torn
+			if torn >= attempts {
+				return err
+			}
 			if err := s.removeTorn(ctx, err); err != nil {
 				return err
 			}
