@@ -153,6 +153,8 @@ func (h *History) note() {
 // Close makes the positions of consumers durable and ends the history.
 func (h *History) Close() error {
 	if !h.works() || h.env.Store == nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
 		return h.times.close()
 	}
 	close(h.stop)

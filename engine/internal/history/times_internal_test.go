@@ -156,7 +156,10 @@ func TestTimesAfterACrash(t *testing.T) {
 	ok(t, x.close())
 }
 
-// A long file loses what is of forgotten commits.
+// A long file loses what is of forgotten commits. Another process that reads it goes on in the file
+// that takes its place.
+//
+// Promise (history): A reader beside the writer knows the times of commits as the writer does.
 func TestTimesForget(t *testing.T) {
 	env := timesEnv(t, 1)
 	var x times
@@ -165,6 +168,9 @@ func TestTimesForget(t *testing.T) {
 	for i := range base.SeqNum(n) {
 		x.append(entry{i + 1, int64(i) * 1000})
 	}
+	reader := &History{env: *env, limits: Limits{Versions: time.Hour}}
+	reader.env.Store, reader.env.Visible = nil, func() base.SeqNum { return n + 1 }
+	ok(t, reader.times.open(&reader.env))
 	x.forget(n/2 - 5) // not worth it
 	if x.n != n {
 		t.Fatalf("%d entries", x.n)
@@ -178,6 +184,11 @@ func TestTimesForget(t *testing.T) {
 	if info.SizeBytes != timesHeader+11*timesEntry {
 		t.Errorf("%d bytes", info.SizeBytes)
 	}
+	x.append(entry{n + 1, n * 1000})
+	if got := reader.Commit(time.UnixMilli(n * 1000)); got != n+1 {
+		t.Errorf("the newest commit is %d for a reader, want %d", got, n+1)
+	}
+	ok(t, reader.Close())
 	ok(t, x.close())
 }
 

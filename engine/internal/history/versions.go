@@ -90,10 +90,21 @@ func (h *History) Follow(floor base.SeqNum) {
 	h.env.Keep(floor, h.times.of(floor, h.env.NowMs()))
 }
 
-// lookLocked finds the entries of the time index that another process has added.
+// lookLocked finds the entries of the time index that another process has added. A file without a
+// name was replaced: see times.forget.
 func (h *History) lookLocked() {
-	if h.env.Store == nil && h.times.file != nil {
-		_ = h.times.load()
+	t := &h.times
+	if h.env.Store != nil || t.file == nil {
+		return
+	}
+	if names, err := t.file.Links(); err != nil || names > 0 {
+		_ = t.load()
+		return
+	}
+	var next times
+	if next.open(&h.env) == nil && next.file != nil {
+		_ = t.close()
+		*t = next
 	}
 }
 
