@@ -286,6 +286,7 @@ func TestLeasedFilesStayAtRest(t *testing.T) {
 func TestLeasedLogGoesAtRest(t *testing.T) {
 	for name, o := range map[string]engine.Options{
 		"age": {ReaderAge: 10 * time.Minute}, "end": {},
+		"end, with versions of the past": {RetainVersions: time.Hour},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			o.LogBytes = 8 << 20
@@ -309,7 +310,7 @@ func TestLeasedLogGoesAtRest(t *testing.T) {
 				t.Errorf("%s: %d bytes of log are kept for the reader", name, kept)
 			}
 			stopped.Store(name == "age")
-			if name == "end" {
+			if name != "age" {
 				mustClose(t, db)
 			}
 			time.Sleep(7 * time.Minute)

@@ -93,7 +93,7 @@ func (h *History) Drop(name string) error {
 	delete(h.consumers, name)
 	h.mu.Unlock()
 	err := h.env.Store(map[string]string{name: ""})
-	if err == nil && h.On() {
+	if err == nil {
 		h.Trim()
 	}
 	return err

@@ -163,8 +163,12 @@ func (h *History) Close() error {
 	return errors.Join(h.storePositions(), h.times.close())
 }
 
-// Trim forgets what no reader needs, and what exceeds the limits, oldest first.
+// Trim forgets what no reader needs, and what exceeds the limits, oldest first. Log that is only
+// kept for processes that read the database is not its.
 func (h *History) Trim() {
+	if !h.On() {
+		return
+	}
 	if err := h.env.Log.Forget(h.keepFrom(0)); err != nil {
 		h.env.Logger.Warn("remove retained log", "err", err)
 	}
