@@ -231,7 +231,7 @@ func testOldTransaction(t *testing.T) {
 	time.Sleep(time.Minute - 1)
 	_, err = s.Query(ctx, "SELECT * FROM t")
 	ok(t, err)
-	time.Sleep(2)
+	time.Sleep(2 * time.Nanosecond)
 	_, query := s.Query(ctx, "SELECT * FROM t")
 	for i, err := range []error{query, run("INSERT INTO t VALUES (2)"), run("SAVEPOINT a"),
 		run("COMMIT")} {
