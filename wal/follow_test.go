@@ -162,8 +162,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestFloor: released segments stay from the lowest on that is needed, and a follower of segments
-// that were recycled says so.
+// TestFloor: released segments stay from the lowest on that is needed, also over an Open, and a
+// follower of segments that were recycled says so.
 //
 // Promise (readers): Log that a lease names is neither removed nor recycled, and a follower whose
 // log is gone says so.
@@ -180,13 +180,18 @@ func TestFloor(t *testing.T) {
 	}
 	floor = kept.Segment()
 	release()
+	from := f.log.FirstSegment(f.last + 1)
+	ok(t, f.log.Close())
+	tail, err := wal.Recover(f.o, from, f.last+1, nil)
+	ok(t, err)
+	f.log, err = wal.Open(f.o, tail)
+	ok(t, err)
 	if err := f.catchUp(kept); err != nil || kept.LastSeq() != f.last {
 		t.Fatalf("at %d of %d: %v", kept.LastSeq(), f.last, err)
 	}
 	floor = 1 << 40
 	release()
 	release()
-	var err error
 	for range 5 {
 		err = errors.Join(err, f.catchUp(kept))
 	}

@@ -59,7 +59,8 @@ type Options struct {
 	Retain bool
 
 	// Floor, if not nil, returns the lowest segment that processes which read the log need. What is
-	// released from there on is retained. It is called without locks held, after Release.
+	// released from there on is retained, also by the next Open. It is called without locks held,
+	// by Open and after Release.
 	Floor func() SegmentNum
 
 	// Beside is for Recover of a log that another process may append to. Then the error of damage

@@ -47,7 +47,7 @@ type SegmentInfo struct {
 	UsedBytes int64 // header and records; 0 for prepared and spare segments
 	FirstSeq  base.SeqNum
 	LastSeq   base.SeqNum // FirstSeq-1 if it has no record
-	Released  time.Time   // of a retained one; zero: before the log was opened
+	Released  time.Time   // when a retained one was retained, or the log opened
 }
 
 // Segments describes all files of the log: retained and closed ones by age, those that are

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"time"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
@@ -44,13 +45,23 @@ var ErrGone = errors.New("log record is not retained any more")
 var ErrDone = errors.New("log takes no more records")
 
 // keepRetained finds the segments below t that lead up to it, and takes them from what Open
-// removes.
+// removes: all with Options.Retain, otherwise those that Options.Floor says are needed.
 func (l *Log) keepRetained(t *Tail) error {
-	if !l.o.Retain || len(t.keep) == 0 {
+	if len(t.keep) == 0 {
 		return nil
 	}
+	floor := SegmentNum(0)
+	if !l.o.Retain {
+		if l.o.Floor == nil {
+			return nil
+		}
+		if floor = l.o.Floor(); floor >= t.keep[0].num {
+			return nil
+		}
+	}
+	now := time.Now()
 	after, _, err := l.o.headerOf(t.keep[0].num)
-	for err == nil && after.prev != 0 && slices.Contains(t.drop, after.prev) {
+	for err == nil && after.prev >= max(1, floor) && slices.Contains(t.drop, after.prev) {
 		h, size, herr := l.o.headerOf(after.prev)
 		if l.done && errors.Is(herr, fs.ErrNotExist) {
 			break // its writer has let it go meanwhile
@@ -69,7 +80,7 @@ func (l *Log) keepRetained(t *Tail) error {
 		}
 		l.retained = append(l.retained, &segment{num: h.num, path: l.o.path(h.num), size: size,
 			useID: h.useID, tag: h.tag(), base: h.base, last: after.base - 1,
-			end: after.prevEnd, durable: true})
+			end: after.prevEnd, durable: true, released: now})
 		t.drop = slices.DeleteFunc(t.drop, func(n SegmentNum) bool { return n == h.num })
 		after = h
 	}

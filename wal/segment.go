@@ -40,7 +40,7 @@ type segment struct {
 	dirty   bool        // it has, or may get, bytes that are not
 	pins    int         // how many Pinned have it; guarded by Log.mu
 
-	released time.Time // when it was retained; zero: by a log before this one
+	released time.Time // when it was retained, or the log opened
 }
 
 // release unmaps and closes the file, which must not be in use by an appender.

@@ -38,6 +38,7 @@ var clockFiles = map[string]string{
 	"engine/store/postgres/open.go": "the default clock of expiry",
 
 	"wal/release.go": "limits how often a removal is tried again",
+	"wal/retain.go":  "dates what Open retains",
 	"wal/sync.go":    "measures how long a sync takes",
 
 	"engine/table/options.go": "the default of Options.Clock",
