@@ -293,18 +293,7 @@ func TestLeasedLogGoesAtRest(t *testing.T) {
 			mem := vfs.NewMem()
 			p := newBesidePair(t, mem, o)
 			p.put(30)
-			var stopped atomic.Bool
-			db := openOn(t, vfstest.NewFault(mem, func(vfstest.Op) error {
-				if stopped.Load() {
-					return errDisk
-				}
-				return nil
-			}), engine.Options{ReadOnly: true})
-			stopped.Store(true)
-			for range 20 { // the reader stays where it is, and its lease, too
-				ok(t, p.writer.Put(pk("large"), make([]byte, 1<<20)))
-			}
-			p.compact()
+			stopped, db := stuckReader(t, mem, p, 20)
 			time.Sleep(5 * time.Minute)
 			if kept := p.writer.Metrics().RetainedBytes; kept < 10<<20 {
 				t.Errorf("%s: %d bytes of log are kept for the reader", name, kept)
@@ -325,6 +314,26 @@ func TestLeasedLogGoesAtRest(t *testing.T) {
 	}
 }
 
+// stuckReader opens a reader whose operations fail while stopped is set, as it is: the reader and
+// its lease stay where they are, while the writer writes so many MiB and merges.
+func stuckReader(t *testing.T, mem vfs.FS, p *besidePair, size int) (stopped *atomic.Bool,
+	db *engine.DB) {
+	t.Helper()
+	stopped = new(atomic.Bool)
+	db = openOn(t, vfstest.NewFault(mem, func(vfstest.Op) error {
+		if stopped.Load() {
+			return errDisk
+		}
+		return nil
+	}), engine.Options{ReadOnly: true})
+	stopped.Store(true)
+	for range size {
+		ok(t, p.writer.Put(pk("large"), make([]byte, 1<<20)))
+	}
+	p.compact()
+	return stopped, db
+}
+
 // Log that a lease needs goes on a full disk, as files do.
 //
 // Promise (readers): On a full disk log is not kept for readers.
@@ -332,18 +341,7 @@ func TestLeasedLogGoesOnAFullDisk(t *testing.T) {
 	mem := vfs.NewMem()
 	p := newBesidePair(t, mem, engine.Options{LogBytes: 8 << 20})
 	p.put(30)
-	var stopped atomic.Bool
-	db := openOn(t, vfstest.NewFault(mem, func(vfstest.Op) error {
-		if stopped.Load() {
-			return errDisk
-		}
-		return nil
-	}), engine.Options{ReadOnly: true})
-	stopped.Store(true)
-	for range 40 { // the reader stays where it is, and its lease, too
-		ok(t, p.writer.Put(pk("large"), make([]byte, 1<<20)))
-	}
-	p.compact()
+	stopped, db := stuckReader(t, mem, p, 40)
 	before := p.writer.Metrics().RetainedBytes
 	if before < 20<<20 {
 		t.Fatalf("%d bytes of log are kept for the reader", before)

@@ -203,8 +203,8 @@ func TestFloor(t *testing.T) {
 // A reader of a view that begins again goes on where it is, also if it comes before the view grows:
 // the last segment that was found gets more records.
 //
-// Promise (history): A reader beside the writer goes on when its view begins again, and reports no
-// damage where there is none.
+// Promise (history): A reader beside the writer goes on when its view begins again, and takes a
+// whole log for whole.
 func TestReaderOfARenewedView(t *testing.T) {
 	f := newFollowed(t, nil)
 	f.append(3)

@@ -144,7 +144,7 @@ func (h *History) tick() {
 
 // note enters the newest commit of the present into the time index.
 func (h *History) note() {
-	age := max(leastBehind, h.limits.Versions, h.limits.Age, h.limits.Consumers)
+	age := max(leastLag, h.limits.Versions, h.limits.Age, h.limits.Consumers)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.times.note(h.env.Log.LastSeq(), h.env.NowMs(), age)

@@ -44,8 +44,8 @@ const (
 	timesForgetBytes = 1 << 20
 )
 
-// leastBehind is how long the clock must stay behind the time index, at least, to be believed.
-const leastBehind = time.Hour
+// leastLag is how long the clock must lag the time index, at least, to be believed.
+const leastLag = time.Hour
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -59,7 +59,7 @@ type times struct {
 	broken   error // why the old file is not used
 	last     entry
 	idle     int64 // when last was still the newest, if later
-	behind   int64 // since when the clock has been behind last, by the clock; 0: it is not
+	lagging  int64 // since when the clock has been earlier than last, by the clock; 0: it is not
 }
 
 // entry says that seq was the newest commit at a time.
@@ -177,7 +177,7 @@ func (t *times) at(i int64) (e entry, err error) {
 }
 
 // note adds an entry if there are commits after the last one. A clock that goes back does not,
-// unless it stays behind for age: then it was ahead before, and what it said then is forgotten.
+// unless it lags for age: then it was ahead before, and what it said then is forgotten.
 // Otherwise nothing would become old until the clock is there again, and would be kept for ever.
 // Why not at once: it may be now that the clock is wrong, and all would be old when it is right.
 func (t *times) note(seq base.SeqNum, ms int64, age time.Duration) {
@@ -186,11 +186,11 @@ func (t *times) note(seq base.SeqNum, ms int64, age time.Duration) {
 	}
 	switch newest := max(t.last.ms, t.idle); {
 	case ms >= newest:
-		t.behind = 0
-	case t.behind == 0 || ms < t.behind:
-		t.behind = ms
-	case ms-t.behind >= age.Milliseconds():
-		t.goBack(t.behind)
+		t.lagging = 0
+	case t.lagging == 0 || ms < t.lagging:
+		t.lagging = ms
+	case ms-t.lagging >= age.Milliseconds():
+		t.goBack(t.lagging)
 	}
 	ms = max(ms, t.last.ms, t.idle)
 	if seq == t.last.seq {
@@ -213,7 +213,7 @@ func (t *times) goBack(ms int64) {
 		return // the next note tries again
 	}
 	_ = t.file.Sync() // before other entries take their place
-	t.n, t.last, t.behind = n, entry{}, 0
+	t.n, t.last, t.lagging = n, entry{}, 0
 	if n > 0 {
 		t.last, _ = t.at(n - 1)
 	}

@@ -71,8 +71,8 @@ func TestTimes(t *testing.T) {
 	ok(t, x.close())
 }
 
-// A clock that was ahead is set right when it has been behind for long enough, by what it says; a
-// shorter time behind, or one with another step, changes nothing.
+// A clock that was ahead is set right when it has lagged for long enough, by what it says; a
+// shorter lag, or one with another step, changes nothing.
 func TestTimesOfAClockAhead(t *testing.T) {
 	env := timesEnv(t, 30)
 	var x times
