@@ -46,8 +46,7 @@ type catalogueHead struct {
 	NextTable uint32 `json:"next_table"`
 	Changes   uint64 `json:"changes,omitempty"` // of shared storage
 
-	version uint64 // of the item, 0 if there is none yet
-	raw     []byte // the item
+	raw []byte // the item, nil if it is not there yet
 	// versions are what catalogueVersions returns, if another process writes.
 	versions []byte
 }
@@ -111,10 +110,10 @@ func appendVersion(dst []byte, it store.Item) []byte {
 }
 
 func (db *DB) loadItem(list *tableList, stats map[uint32]*plan.TableStats, it store.Item) error {
-	sk, version := it.Key.SK, versionOf(it)
+	sk := it.Key.SK
 	switch {
 	case bytes.Equal(sk, []byte{markHead}):
-		head := catalogueHead{version: version, raw: bytes.Clone(it.Value)}
+		head := catalogueHead{raw: bytes.Clone(it.Value)}
 		if err := json.Unmarshal(it.Value, &head); err != nil {
 			return damaged("catalogue", "its head", err)
 		}
@@ -127,7 +126,7 @@ func (db *DB) loadItem(list *tableList, stats map[uint32]*plan.TableStats, it st
 		if err != nil {
 			return err
 		}
-		list.add(db, t, version)
+		list.add(db, t, bytes.Clone(it.Value))
 	case len(sk) == 5 && sk[0] == markStats:
 		s, err := parseStats(it.Value)
 		if err != nil {
@@ -140,7 +139,7 @@ func (db *DB) loadItem(list *tableList, stats map[uint32]*plan.TableStats, it st
 		if err != nil {
 			return err
 		}
-		v.version = version
+		v.raw = bytes.Clone(it.Value)
 		list.views[v.Name] = v
 	case len(sk) == 5 && sk[0] == markNumbers:
 		core := list.byID[binary.BigEndian.Uint32(sk[1:])]
@@ -162,10 +161,10 @@ func parseStats(data []byte) (*plan.TableStats, error) {
 	return s, s.Validate()
 }
 
-func (l *tableList) add(db *DB, t *schema.Table, version uint64) *tableCore {
+func (l *tableList) add(db *DB, t *schema.Table, raw []byte) *tableCore {
 	core := new(tableCore)
 	core.handle = &Table{db: db, core: core}
-	core.state.Store(newState(t, version))
+	core.state.Store(newState(t, raw))
 	l.byID[t.ID] = core
 	if !t.Dropping {
 		l.byName[t.Name] = core
@@ -182,17 +181,6 @@ func (l *tableList) taken(name string) bool {
 	return l.byName[name] != nil || l.views[name] != nil
 }
 
-// present is the condition that an item of the catalogue has the version that is known.
-func (db *DB) present(version uint64) store.Condition {
-	switch {
-	case version == 0:
-		return store.Absent()
-	case db.noVersions:
-		return store.Present()
-	}
-	return store.VersionIs(version)
-}
-
 // saveCatalogue commits a change of the catalogue, durably.
 func (db *DB) saveCatalogue(ctx context.Context, set *store.WriteSet) error {
 	set.Durability = store.Sync
@@ -201,16 +189,6 @@ func (db *DB) saveCatalogue(ctx context.Context, set *store.WriteSet) error {
 		return fmt.Errorf("table: the catalogue was changed by somebody else: %w", err)
 	}
 	return err
-}
-
-// versionOf returns the version of an item of the catalogue, 1 if the store has none: 0 is that of
-// an item that is not there.
-func versionOf(it store.Item) uint64 { return max(it.Version, 1) }
-
-// versionOf returns the version of the item of a key.
-func (db *DB) versionOf(ctx context.Context, key store.Key) (uint64, error) {
-	it, err := store.GetItem(ctx, db.store, key)
-	return versionOf(it), err
 }
 
 // change replaces the definition of a table, in the catalogue and then in memory, while no
@@ -247,7 +225,7 @@ func (db *DB) replace(ctx context.Context, core *tableCore, more func(*store.Wri
 	}
 	key := catalogueKey(markTable, next.ID)
 	var set store.WriteSet
-	set.PutIf(key, data, db.present(old.version))
+	set.PutIf(key, data, store.ValueIs(old.raw))
 	if more != nil {
 		more(&set)
 	}
@@ -264,11 +242,7 @@ func (db *DB) replace(ctx context.Context, core *tableCore, more func(*store.Wri
 	if err := db.saveCatalogue(ctx, &set); err != nil {
 		return err
 	}
-	version, err := db.versionOf(ctx, key)
-	if err != nil {
-		return err
-	}
-	core.state.Store(newState(next, version))
+	core.state.Store(newState(next, data))
 	list = list.clone()
 	if list.byName[old.Schema.Name] == core {
 		delete(list.byName, old.Schema.Name)

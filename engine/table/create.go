@@ -55,17 +55,9 @@ func (db *DB) create(ctx context.Context, def *schema.Table) (*Table, error) {
 		return nil, err
 	}
 	var core *tableCore
-	err = db.saveList(ctx, &set, func(ctx context.Context, list *tableList) error {
-		if head.version, err = db.versionOf(ctx, catalogueKey(markHead)); err != nil {
-			return err
-		}
-		version, err := db.versionOf(ctx, key)
-		if err != nil {
-			return err
-		}
+	err = db.saveList(ctx, &set, func(list *tableList) {
 		db.head = head
-		core = list.add(db, t, version)
-		return nil
+		core = list.add(db, t, data)
 	})
 	if err != nil {
 		return nil, err

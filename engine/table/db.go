@@ -81,14 +81,13 @@ type tableCore struct {
 // tableState is a table at one time. It is immutable.
 type tableState struct {
 	rowio.Rules
-	// version is that of the item in the catalogue.
-	version uint64
-	fence   []byte // what its fences have, in shared storage
-	gone    bool
+	raw   []byte // the item in the catalogue
+	fence []byte // what its fences have, in shared storage
+	gone  bool
 }
 
-func newState(t *schema.Table, version uint64) *tableState {
-	return &tableState{Rules: rowio.NewRules(t), version: version, gone: t.Dropping}
+func newState(t *schema.Table, raw []byte) *tableState {
+	return &tableState{Rules: rowio.NewRules(t), raw: raw, gone: t.Dropping}
 }
 
 // registry has the one DB of each open storage. Why: writers of two DBs would not know of each

@@ -22,7 +22,8 @@ import (
 // hookedStore calls a function once, just before it is next read.
 type hookedStore struct {
 	store.Store
-	hook func()
+	hook   func()
+	broken error // of all scans
 }
 
 func (s *hookedStore) call() {
@@ -45,6 +46,9 @@ func (s *hookedStore) MultiGet(ctx context.Context, keys []store.Key,
 
 func (s *hookedStore) Scan(ctx context.Context, rg store.Range) iter.Seq2[store.Item, error] {
 	s.call()
+	if s.broken != nil {
+		return func(yield func(store.Item, error) bool) { yield(store.Item{}, s.broken) }
+	}
 	return s.Store.Scan(ctx, rg)
 }
 
@@ -80,6 +84,16 @@ func newerRow(t *testing.T, db *table.DB, tab *table.Table) func() {
 			t.Error(err)
 		}
 	}
+}
+
+// A definition that is stored is the one that writers go by, whatever fails after its commit.
+func TestStoredDefinitionsAreKnown(t *testing.T) {
+	db, s, tab := openHooked(t)
+	s.broken = errors.New("no reads")
+	newerRow(t, db, tab)()
+	ok(t, db.CreateView(ctx, table.View{Name: "v", Query: "SELECT 1"}, false))
+	ok(t, db.CreateView(ctx, table.View{Name: "v", Query: "SELECT 2"}, true))
+	create(t, db, sharedText)
 }
 
 func TestRowsOfANewerDefinitionAreRead(t *testing.T) {

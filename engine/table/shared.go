@@ -199,7 +199,7 @@ func (db *DB) merge(list *tableList) {
 			core.become(&gone)
 			continue
 		}
-		if st, was := now.state.Load(), core.state.Load(); st.version != was.version ||
+		if st, was := now.state.Load(), core.state.Load(); !bytes.Equal(st.raw, was.raw) ||
 			!bytes.Equal(st.fence, was.fence) {
 			core.become(st)
 		}
@@ -210,7 +210,7 @@ func (db *DB) merge(list *tableList) {
 		}
 	}
 	for name, v := range list.views {
-		if was := old.views[name]; was != nil && was.same(v) {
+		if was := old.views[name]; was != nil && bytes.Equal(was.raw, v.raw) {
 			list.views[name] = was
 		}
 	}
@@ -229,11 +229,6 @@ func (c *tableCore) learn(s *plan.TableStats) {
 	if old := c.stats.Load(); s != nil && (old == nil || s.At.After(old.At)) {
 		c.stats.CompareAndSwap(old, s)
 	}
-}
-
-func (v *View) same(w *View) bool {
-	return v.ID == w.ID && v.version == w.version && v.Query == w.Query &&
-		slices.Equal(v.Columns, w.Columns)
 }
 
 // leased reports whether the definitions that are known may be read by.

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -146,7 +147,7 @@ func (tx *Tx) state(ctx context.Context, core *tableCore) (*tableState, error) {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
-	if err != nil || it.Version != s.version {
+	if err != nil || !bytes.Equal(it.Value, s.raw) {
 		return nil, fmt.Errorf("table: the definition of %s is changing: %w", s.Schema.Name,
 			ErrConflict)
 	}

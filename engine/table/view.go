@@ -21,7 +21,7 @@ type View struct {
 	Columns []string `json:"columns,omitempty"`
 	Query   string   `json:"query"`
 
-	version uint64 // of the item in the catalogue
+	raw []byte // the item in the catalogue
 }
 
 // Limits of a view.
@@ -108,25 +108,17 @@ func (db *DB) createView(ctx context.Context, view View, replace bool) error {
 	}
 	key := catalogueKey(markView, view.ID)
 	if old != nil {
-		set.PutIf(key, data, db.present(old.version))
+		set.PutIf(key, data, store.ValueIs(old.raw))
 	} else {
 		set.PutIf(key, data, store.Absent())
 	}
 	if db.fences > 0 {
 		return db.saveShared(ctx, &set, head, 0)
 	}
-	return db.saveList(ctx, &set, func(ctx context.Context, list *tableList) (err error) {
-		if old == nil {
-			if head.version, err = db.versionOf(ctx, catalogueKey(markHead)); err != nil {
-				return err
-			}
-		}
-		if view.version, err = db.versionOf(ctx, key); err != nil {
-			return err
-		}
+	view.raw = data
+	return db.saveList(ctx, &set, func(list *tableList) {
 		db.head = head
 		list.views[view.Name] = &view
-		return nil
 	})
 }
 
@@ -140,28 +132,26 @@ func (db *DB) DropView(ctx context.Context, name string) error {
 			return err
 		}
 		var set store.WriteSet
-		set.DeleteIf(catalogueKey(markView, old.ID), db.present(old.version))
+		set.DeleteIf(catalogueKey(markView, old.ID), store.ValueIs(old.raw))
 		if db.fences > 0 {
 			return db.saveShared(ctx, &set, db.head, 0)
 		}
-		return db.saveList(ctx, &set, func(_ context.Context, list *tableList) error {
-			delete(list.views, name)
-			return nil
-		})
+		return db.saveList(ctx, &set, func(list *tableList) { delete(list.views, name) })
 	})
 }
 
-// putHead replaces the head of the catalogue.
+// putHead replaces the head of the catalogue, in the commit and in what is known of it.
 func (db *DB) putHead(set *store.WriteSet, head *catalogueHead) error {
 	data, err := json.Marshal(head)
 	if err != nil {
 		return fmt.Errorf("table: catalogue: %w", err)
 	}
-	cond := db.present(head.version)
-	if db.fences > 0 && head.raw != nil { // without versions, too
+	cond := store.Absent()
+	if head.raw != nil {
 		cond = store.ValueIs(head.raw)
 	}
 	set.PutIf(catalogueKey(markHead), data, cond)
+	head.raw = data
 	return nil
 }
 
@@ -169,19 +159,16 @@ func (db *DB) putHead(set *store.WriteSet, head *catalogueHead) error {
 //
 // Requires: schemaMu is held.
 func (db *DB) saveList(ctx context.Context, set *store.WriteSet,
-	change func(context.Context, *tableList) error) error {
+	change func(*tableList)) error {
 	if err := store.CheckContext(ctx); err != nil {
 		return err
 	}
 	// From here on the catalogue and what is known of it must not come apart.
-	ctx = context.WithoutCancel(ctx)
-	if err := db.saveCatalogue(ctx, set); err != nil {
+	if err := db.saveCatalogue(context.WithoutCancel(ctx), set); err != nil {
 		return err
 	}
 	list := db.tables.Load().clone()
-	if err := change(ctx, list); err != nil {
-		return err
-	}
+	change(list)
 	db.tables.Store(list)
 	return nil
 }
