@@ -165,7 +165,7 @@ func (c *copier) copy(ctx context.Context, name string) error {
 	for range copyWorkers {
 		group.Go(func() {
 			for chunk := range chunks {
-				if err := c.Write(ctx, chunk); err != nil {
+				if err := c.write(ctx, chunk); err != nil {
 					cancel(err)
 				}
 			}
@@ -184,21 +184,54 @@ func (c *copier) copy(ctx context.Context, name string) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
+	if n := c.from.NextNumber(); err == nil && n > 1 && c.def.IdentityColumn() >= 0 {
+		err = c.to.SkipNumbers(ctx, n)
+	}
 	if err == nil {
 		err = c.Analyze(ctx)
 	}
 	return err
 }
 
+// write is Write. A row of DEST with a unique value that SRC has in another row by now is written
+// in the same commit, as SRC has it.
+func (c *copier) write(ctx context.Context, chunk [][]expr.Value) error {
+	freed := map[string]bool{}
+	for {
+		err := c.Write(ctx, chunk)
+		var taken *table.UniqueError
+		if !errors.As(err, &taken) || freed[fmt.Sprint(taken.Key)] {
+			return err
+		}
+		freed[fmt.Sprint(taken.Key)] = true
+		row, e := c.from.Get(ctx, taken.Key...)
+		if e != nil {
+			return fmt.Errorf("%w; SRC: %v", err, e)
+		}
+		var values []expr.Value
+		for i, column := range c.from.Schema().Columns {
+			if !column.Dropped {
+				values = append(values, row[i])
+			}
+		}
+		chunk = append([][]expr.Value{c.row(values)}, chunk...)
+	}
+}
+
+// row returns a row of DEST.
+func (c *copier) row(values []expr.Value) []expr.Value {
+	row := c.def.Row()
+	for i, ordinal := range c.at {
+		row[ordinal] = values[i].Clone()
+	}
+	return row
+}
+
 // chunks reads the source, and calls f with some rows of DEST at a time, which it may keep.
 func (c *copier) chunks(ctx context.Context, f func([][]expr.Value) error) error {
 	var chunk [][]expr.Value
 	err := c.each(ctx, c.snap, c.from, "copying", &c.read, func(values []expr.Value) error {
-		row := c.def.Row()
-		for i, ordinal := range c.at {
-			row[ordinal] = values[i].Clone()
-		}
-		if chunk = append(chunk, row); len(chunk) < CopyRows {
+		if chunk = append(chunk, c.row(values)); len(chunk) < CopyRows {
 			return nil
 		}
 		full := chunk
