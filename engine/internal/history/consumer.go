@@ -49,22 +49,17 @@ func (h *History) Consumers() (all []ConsumerInfo) {
 // none of the name.
 func (h *History) Join(name string, at Position) (Position, error) {
 	h.mu.Lock()
-	c := h.consumers[name]
-	if c != nil {
-		defer h.mu.Unlock()
+	defer h.mu.Unlock()
+	if c := h.consumers[name]; c != nil {
 		return c.acked, nil
 	}
 	if len(h.consumers) >= MaxConsumers {
-		h.mu.Unlock()
 		return at, fmt.Errorf("a database has at most %d consumers", MaxConsumers)
 	}
 	h.consumers[name] = &consumer{stored: Position{Index: -1}, acked: at} // to be stored
-	h.mu.Unlock()
-	err := h.storePositions()
+	err := h.storeLocked()
 	if err != nil {
-		h.mu.Lock()
 		delete(h.consumers, name)
-		h.mu.Unlock()
 	}
 	return at, err
 }
@@ -85,14 +80,13 @@ func (h *History) Ack(name string, p Position) error {
 // Drop removes a consumer, durably.
 func (h *History) Drop(name string) error {
 	h.mu.Lock()
-	c := h.consumers[name]
-	if c == nil {
+	if h.consumers[name] == nil {
 		h.mu.Unlock()
 		return ErrUnknownConsumer
 	}
 	delete(h.consumers, name)
-	h.mu.Unlock()
 	err := h.env.Store(map[string]string{name: ""})
+	h.mu.Unlock()
 	if err == nil {
 		h.Trim()
 	}
@@ -102,7 +96,12 @@ func (h *History) Drop(name string) error {
 // storePositions makes the positions durable that have changed.
 func (h *History) storePositions() error {
 	h.mu.Lock()
-	defer h.mu.Unlock() // Why over the edit: a position is not stored after a later one
+	defer h.mu.Unlock()
+	return h.storeLocked()
+}
+
+// storeLocked is storePositions. Why over the edit: what is known is stored in the same order.
+func (h *History) storeLocked() error {
 	changed := map[string]string{}
 	for name, c := range h.consumers {
 		if c.acked != c.stored {
