@@ -47,7 +47,7 @@ func (s *Stmt) momentOf(args []any) (m store.Moment, err error) {
 	b := &binder{text: s.text}
 	pos := s.past.Position()
 	var v expr.Value
-	err = b.bound(func() {
+	err = syntax.Caught(func() {
 		switch e := s.past.(type) {
 		case *syntax.Literal:
 			v = b.literal(e)
@@ -77,7 +77,7 @@ func (s *Stmt) momentOf(args []any) (m store.Moment, err error) {
 		text = v.String()
 	}
 	if m, err = store.ParseMoment(text, s.session.db.Now()); err != nil {
-		err = b.bound(func() { b.refuse(pos, err) })
+		err = b.refused(pos, err)
 	}
 	return m, err
 }
@@ -100,7 +100,7 @@ func (s *Stmt) at(ctx context.Context, m store.Moment, f func(*Stmt, store.Momen
 	then, m, err := s.session.db.AsOf(ctx, m)
 	if err != nil {
 		b := &binder{text: s.text}
-		return b.bound(func() { b.refuse(s.past.Position(), err) })
+		return b.refused(s.past.Position(), err)
 	}
 	err = f(&Stmt{session: Open(then), text: s.text, tree: s.tree, start: s.start, end: s.end}, m)
 	return errors.Join(err, then.Close())

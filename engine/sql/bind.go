@@ -13,7 +13,7 @@ import (
 )
 
 // binder turns the tree of one statement into what the planner takes. Like the parser it
-// fails by panicking with an *Error, which bound recovers.
+// fails by panicking with an *Error: see syntax.Caught.
 type binder struct {
 	catalog catalog
 	text    string
@@ -39,27 +39,37 @@ type binder struct {
 // not. Why: they are for errors alone.
 func (b *binder) marked() *binder {
 	again := b.stmt.binder(params{base: b.params.base, final: b.params.final})
-	_ = again.bound(func() { again.selectQuery(b.stmt.selects(), nil) }) // as the first time
+	_ = syntax.Caught(func() { again.selectQuery(b.stmt.selects(), nil) }) // as the first time
 	return &again
 }
 
-// bound runs a step of a binder and returns the error it fails with.
-func (b *binder) bound(step func()) (err error) {
-	defer func() {
-		switch failure := recover().(type) {
-		case nil:
-		case *syntax.Error:
-			err = failure
-		default: // not the binder's own: a bug, which must be seen
-			panic(failure)
-		}
-	}()
-	step()
-	return nil
+func (b *binder) fail(pos int, format string, args ...any) {
+	panic(b.failed(pos, nil, format, args...))
 }
 
-func (b *binder) fail(pos int, format string, args ...any) {
-	panic(syntax.NewError(b.text, pos, false, format, args...))
+// failed returns an error at a place of the text, which has a cause or nil.
+func (b *binder) failed(pos int, cause error, format string, args ...any) error {
+	e := syntax.NewError(b.text, pos, false, format, args...)
+	e.Err = cause
+	return e
+}
+
+// refused returns an error of another package at a place of the text, without its name.
+func (b *binder) refused(pos int, err error) error {
+	var call *expr.CallError
+	if errors.As(err, &call) {
+		pos, err = call.Pos-1, call.Err
+	}
+	return b.failed(pos, err, "%s", plainText(err))
+}
+
+// refuse fails with what refused returns.
+func (b *binder) refuse(pos int, err error) { panic(b.refused(pos, err)) }
+
+// missing fails for a name of which there is no table, view or index.
+func (b *binder) missing(n syntax.Name, kind error, what string, others []string) {
+	panic(b.failed(n.Pos, &table.NameError{Name: n.Text, Err: kind}, "there is no %s %s%s", what,
+		syntax.QuoteName(n.Text), hint(n.Text, others)))
 }
 
 // table finds a table by its name, for a query or anything else but FROM, where views stand, too.
@@ -70,10 +80,7 @@ func (b *binder) table(n syntax.Name) *schema.Table {
 	}
 	if t == nil || t.Dropping {
 		all := append(b.catalog.Names(), b.catalog.Views()...)
-		e := syntax.NewError(b.text, n.Pos, false, "there is no table %s%s",
-			syntax.QuoteName(n.Text), hint(n.Text, all))
-		e.Err = &table.NameError{Name: n.Text, Err: table.ErrNoTable}
-		panic(e)
+		b.missing(n, table.ErrNoTable, "table", all)
 	}
 	b.used = append(b.used, t)
 	return t
@@ -494,7 +501,5 @@ func (b *binder) planError(err error, start int) error {
 	if pos > 0 {
 		start = pos - 1
 	}
-	e := syntax.NewError(b.text, start, false, "%s", message)
-	e.Err = err
-	return e
+	return b.failed(start, err, "%s", message)
 }

@@ -36,7 +36,7 @@ func (c fixedCatalog) define(text string) error {
 	}
 	for _, p := range parts {
 		b := &binder{catalog: c, text: text}
-		err := b.bound(func() {
+		err := syntax.Caught(func() {
 			t := b.createTable(p.Statement.(*syntax.CreateTable))
 			if t, err = t.WithID(uint32(len(c) + 1)); err == nil {
 				c[t.Name] = t
@@ -105,7 +105,7 @@ func explainBound(catalog catalog, text string) (string, error) {
 	}
 	b := &binder{catalog: catalog, text: text}
 	var sc *scope
-	if err := b.bound(func() { sc = b.selectQuery(s.(*syntax.Select), nil) }); err != nil {
+	if err := syntax.Caught(func() { sc = b.selectQuery(s.(*syntax.Select), nil) }); err != nil {
 		return "", err
 	}
 	p, err := plan.Prepare(sc.sel, plan.Options{})

@@ -104,7 +104,7 @@ func (sc *scope) shiftedBy(e *syntax.Call) expr.Expr {
 	if !ok || len(e.Args) != 2 || interval(e.Args[1]) == nil {
 		return nil
 	}
-	return sc.shifted(&syntax.Binary{Pos: e.Pos, Op: op, L: e.Args[0], R: e.Args[1]})
+	return sc.shifted(&syntax.Binary{At: e.At, Op: op, L: e.Args[0], R: e.Args[1]})
 }
 
 // shifted binds a time and an interval, nil for other sums.

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
@@ -57,8 +56,6 @@ func (sc *scope) assignable(e expr.Expr, c *schema.Column, pos int) {
 	case from == expr.KindString && to != expr.KindBool && to != expr.KindList && !to.Numeric():
 		return
 	}
-	err := syntax.NewError(sc.b.text, pos, false,
-		"wrong type: %s is %s, for column %q of type %s", e, from.Phrase(), c.Name, typeOfColumn(c))
-	err.Err = schema.ErrType
-	panic(err)
+	panic(sc.b.failed(pos, schema.ErrType, "wrong type: %s is %s, for column %q of type %s", e,
+		from.Phrase(), c.Name, typeOfColumn(c)))
 }

@@ -1,7 +1,6 @@
 package sql
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -103,7 +102,7 @@ func (b *binder) defaultFor(c *schema.Column, e syntax.Expr) *expr.Value {
 	v := b.constant(e)
 	if !c.List && c.Kind().Numeric() && v.Kind() == expr.KindString { // MySQL shows DEFAULT '0'
 		to, _ := castType(c)
-		v = b.constant(&syntax.Cast{Pos: e.Position(), X: e, To: castName(to)})
+		v = b.constant(&syntax.Cast{At: syntax.At{Pos: e.Position()}, X: e, To: castName(to)})
 	}
 	converted, err := c.Convert(v)
 	if err != nil {
@@ -239,17 +238,6 @@ func (b *binder) createTable(s *syntax.CreateTable) *schema.Table {
 	return t
 }
 
-// refuse fails with an error of another package, without its name.
-func (b *binder) refuse(pos int, err error) {
-	var call *expr.CallError
-	if errors.As(err, &call) {
-		pos, err = call.Pos-1, call.Err
-	}
-	e := syntax.NewError(b.text, pos, false, "%s", plainText(err))
-	e.Err = err
-	panic(e)
-}
-
 // plainText is the text of an error without the names of packages.
 func plainText(err error) string {
 	message := err.Error()
@@ -352,12 +340,7 @@ func (b *binder) rowCondition(t *schema.Table, e syntax.Expr, where string) expr
 	})
 	out = unqualified(out)
 	if err := t.CheckWhere(out); err != nil {
-		pos := e.Position()
-		var wrong *expr.TypeError
-		if errors.As(err, &wrong) && sc.position(wrong.At) > 0 {
-			pos = sc.position(wrong.At) - 1
-		}
-		b.refuse(pos, err)
+		sc.refuseTypes(e.Position(), err)
 	}
 	return out
 }

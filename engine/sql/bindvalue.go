@@ -225,10 +225,8 @@ func (b *binder) values(args []any, now func() time.Time, start int) ([]expr.Val
 			start = pos
 		}
 	}
-	e := syntax.NewError(b.text, start, false, "%s",
+	return nil, b.failed(start, err, "%s",
 		strings.TrimPrefix(plainText(err), ErrArguments.Error()+": "))
-	e.Err = err
-	return nil, e
 }
 
 // values returns the values of the parameters of a statement, and after them the extra

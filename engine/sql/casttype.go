@@ -56,7 +56,7 @@ func typeOfCast(t expr.CastType) typ {
 	b := &binder{}
 	name := castName(t)
 	var out typ
-	if b.bound(func() { out = typeOfColumn(b.castColumn(&name)) }) != nil {
+	if syntax.Caught(func() { out = typeOfColumn(b.castColumn(&name)) }) != nil {
 		return typ{}
 	}
 	return out

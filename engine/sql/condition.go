@@ -27,7 +27,7 @@ func ParseCondition(text string, columns ...schema.Column) (*Condition, error) {
 	sc := &scope{b: b, sel: &plan.Select{From: []plan.Source{{Table: t}}}, free: true,
 		where: "a condition", parts: []part{{table: t}}}
 	c := &Condition{}
-	err = b.bound(func() {
+	err = syntax.Caught(func() {
 		bound := sc.expr(tree)
 		if expr.Has(bound, isParam) {
 			b.fail(tree.Position(), "a condition has neither parameters nor the time")

@@ -161,7 +161,7 @@ func allowed(is bool, err error) error {
 // none.
 func (s *Stmt) outcome(b *binder, n syntax.Name, allowed error, step func() error) (Result, error) {
 	var failed error
-	err := b.bound(func() { failed = step() })
+	err := syntax.Caught(func() { failed = step() })
 	if err == nil {
 		err = failed
 	}
@@ -186,7 +186,7 @@ func (b *binder) at(pos int, err error) error {
 		errors.Is(err, schema.ErrRange), errors.Is(err, schema.ErrNull),
 		errors.Is(err, table.ErrUnique), errors.Is(err, table.ErrCheck),
 		errors.Is(err, expr.ErrType), errors.Is(err, expr.ErrRange):
-		return b.bound(func() { b.refuse(pos, err) })
+		return b.refused(pos, err)
 	}
 	return err
 }
@@ -196,7 +196,9 @@ func (b *binder) indexed(d *syntax.DropIndex) (t *schema.Table) {
 	name := d.Index.Text
 	if d.Table.Text != "" {
 		if t = b.table(d.Table); t.Index(name) == nil {
-			b.noIndex(t, d.Index)
+			panic(b.failed(d.Index.Pos, &table.NameError{Name: t.Name + "." + name,
+				Err: table.ErrNoIndex}, "table %s has no index %s%s", syntax.QuoteName(t.Name),
+				syntax.QuoteName(name), hint(name, indexNames(t))))
 		}
 		return t
 	}
@@ -217,20 +219,9 @@ func (b *binder) indexed(d *syntax.DropIndex) (t *schema.Table) {
 		t = s
 	}
 	if t == nil {
-		e := syntax.NewError(b.text, d.Index.Pos, false, "there is no index %s%s",
-			syntax.QuoteName(name), hint(name, all))
-		e.Err = &table.NameError{Name: name, Err: table.ErrNoIndex}
-		panic(e)
+		b.missing(d.Index, table.ErrNoIndex, "index", all)
 	}
 	return t
-}
-
-// noIndex fails for an index that does not exist.
-func (b *binder) noIndex(t *schema.Table, n syntax.Name) {
-	e := syntax.NewError(b.text, n.Pos, false, "table %s has no index %s%s",
-		syntax.QuoteName(t.Name), syntax.QuoteName(n.Text), hint(n.Text, indexNames(t)))
-	e.Err = &table.NameError{Name: t.Name + "." + n.Text, Err: table.ErrNoIndex}
-	panic(e)
 }
 
 func (b *binder) alter(ctx context.Context, db *table.DB, tree *syntax.AlterTable) error {
@@ -321,7 +312,7 @@ func (b *binder) pointed(pos int, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, table.ErrClosed) {
 		return err
 	}
-	return b.bound(func() { b.refuse(pos, err) })
+	return b.refused(pos, err)
 }
 
 func (s *Stmt) analyze(ctx context.Context, b *binder, tree *syntax.Analyze) error {

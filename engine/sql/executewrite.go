@@ -252,9 +252,8 @@ func (v *valuer) insertRows() (rows [][]expr.Value, err error) {
 	values := make([]boundValue, len(in.columns))
 	for row, err := range found.All() {
 		if err == nil && len(rows) == maxInsertRows {
-			err = v.binder.bound(func() {
-				v.binder.fail(in.pos, "the query of an INSERT has more than %d rows", maxInsertRows)
-			})
+			err = v.binder.failed(in.pos, nil, "the query of an INSERT has more than %d rows",
+				maxInsertRows)
 		}
 		for i := range values {
 			if err == nil {
@@ -285,7 +284,7 @@ func (v *valuer) row(in *boundInsert, values []boundValue) ([]expr.Value, error)
 			continue
 		}
 		if row[in.columns[i]], err = c.Convert(got); err != nil {
-			return nil, v.binder.bound(func() { v.binder.refuse(value.pos, err) })
+			return nil, v.binder.refused(value.pos, err)
 		}
 		if c.Generated == schema.Identity {
 			n, _ := row[in.columns[i]].AsInt()
@@ -310,10 +309,8 @@ func (v *valuer) row(in *boundInsert, values []boundValue) ([]expr.Value, error)
 	for i := range in.table.Columns {
 		c := &in.table.Columns[i]
 		if row[i].IsNull() && !c.Nullable && !c.Dropped && !in.given.Has(i) {
-			return nil, v.binder.bound(func() {
-				v.binder.fail(pos, "column %s needs a value: it is not nullable and "+
-					"has no default", syntax.QuoteName(c.Name))
-			})
+			return nil, v.binder.failed(pos, nil, "column %s needs a value: it is not nullable "+
+				"and has no default", syntax.QuoteName(c.Name))
 		}
 	}
 	return row, nil
@@ -337,7 +334,7 @@ func (v *valuer) value(b boundValue) (expr.Value, error) {
 	}
 	out, err := expr.Eval(e, noColumns, v.params)
 	if err != nil {
-		return out, v.binder.bound(func() { v.binder.refuse(b.pos, err) })
+		return out, v.binder.refused(b.pos, err)
 	}
 	return out, nil
 }
@@ -403,10 +400,8 @@ func (v *valuer) subquery(kind expr.SubqueryKind, sel *plan.Select) (expr.Expr, 
 		case kind == expr.Exists:
 			return expr.Const{Value: expr.Bool(true)}, nil
 		case found:
-			return nil, v.binder.bound(func() {
-				v.binder.fail(max(v.stmt.start, sel.Position(nil)-1), "a subquery that stands "+
-					"for a value returned more than one row; LIMIT 1 takes the first")
-			})
+			return nil, v.binder.failed(max(v.stmt.start, sel.Position(nil)-1), nil, "a subquery "+
+				"that stands for a value returned more than one row; LIMIT 1 takes the first")
 		}
 		found, out.Value = true, row[0].Clone()
 	}

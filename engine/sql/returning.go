@@ -78,8 +78,7 @@ func (r *returned) add(row []expr.Value) error {
 		got, err := expr.Eval(o.expr, func(_, ordinal int) expr.Value { return row[ordinal] },
 			r.params)
 		if err != nil {
-			b := r.outputs.b
-			return b.bound(func() { b.refuse(r.outputs.ast.Outputs[0].Pos, err) })
+			return r.outputs.b.refused(r.outputs.ast.Outputs[0].Pos, err)
 		}
 		out[i] = got.Clone()
 	}
@@ -122,9 +121,8 @@ func (r *returned) append(other *returned) error {
 	}
 	b := r.outputs.b
 	if len(r.rows)+len(other.rows) > maxInsertRows {
-		return b.bound(func() {
-			b.fail(r.outputs.ast.Outputs[0].Pos, "RETURNING has more than %d rows", maxInsertRows)
-		})
+		return b.failed(r.outputs.ast.Outputs[0].Pos, nil, "RETURNING has more than %d rows",
+			maxInsertRows)
 	}
 	r.rows = append(r.rows, other.rows...)
 	return nil

@@ -133,7 +133,7 @@ func (s *Stmt) bind(p params) (*binding, error) {
 		b = &binding{made: s.binder(p)}
 	}
 	b.tables, b.binder = s.session.db.Definitions(), &b.made
-	err := b.binder.bound(func() {
+	err := syntax.Caught(func() {
 		switch tree := tree.(type) {
 		case *syntax.Select:
 			b.query = b.binder.selectQuery(tree, nil)

@@ -178,7 +178,7 @@ func (v *valuer) applyUpsert(u *boundUpsert, row, excluded []expr.Value) error {
 	if u.where != nil {
 		t, err := expr.Test(u.where, get, v.params)
 		if err != nil {
-			return v.binder.bound(func() { v.binder.refuse(u.pos, err) })
+			return v.binder.refused(u.pos, err)
 		}
 		if t != expr.True {
 			return errKept
@@ -190,7 +190,7 @@ func (v *valuer) applyUpsert(u *boundUpsert, row, excluded []expr.Value) error {
 			row[a.column], err = v.insert.table.Columns[a.column].Convert(got)
 		}
 		if err != nil {
-			return v.binder.bound(func() { v.binder.refuse(a.value.pos, err) })
+			return v.binder.refused(a.value.pos, err)
 		}
 	}
 	return nil
@@ -236,7 +236,7 @@ func (v *valuer) queryUpsert(u *boundUpsert, row, excluded []expr.Value) error {
 		for i, a := range u.set {
 			got, err := v.insert.table.Columns[a.column].Convert(out[1+i])
 			if err != nil {
-				return v.binder.bound(func() { v.binder.refuse(a.value.pos, err) })
+				return v.binder.refused(a.value.pos, err)
 			}
 			row[a.column] = got.Clone()
 		}

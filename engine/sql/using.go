@@ -36,7 +36,7 @@ func (m *merged) expr(sc *scope, f found) expr.Expr {
 func (sc *scope) using(source int, names []syntax.Name) expr.Expr {
 	var terms []expr.Expr
 	for _, n := range names {
-		ref := &syntax.Ref{Pos: n.Pos, Column: n.Text}
+		ref := &syntax.Ref{At: syntax.At{Pos: n.Pos}, Column: n.Text}
 		left, right := sc.sides(source, n)
 		l := sc.merged.expr(sc, left)
 		r := sc.merged.expr(sc, right)

@@ -45,7 +45,7 @@ func (b *binder) expand(v *table.View, pos int, name string) (out plan.Source) {
 	if err == nil {
 		b.placed = b.place(pos)
 		b.text, b.with, b.inside = v.Query, nil, append(b.inside, v)
-		err = b.bound(func() {
+		err = syntax.Caught(func() {
 			sc := b.selectQuery(query, nil)
 			place := b.placed
 			at := func(expr.Expr) int { return place }
@@ -91,9 +91,7 @@ func (b *binder) failInView(pos int, v *table.View, err error, used []*schema.Ta
 		}
 		message += "; CREATE OR REPLACE VIEW changes it"
 	}
-	e := syntax.NewError(b.text, pos, false, "view %s: %s", syntax.QuoteName(v.Name), message)
-	e.Err = &viewError{err}
-	panic(e)
+	panic(b.failed(pos, &viewError{err}, "view %s: %s", syntax.QuoteName(v.Name), message))
 }
 
 // viewError is the error of the text of a view.
@@ -142,10 +140,7 @@ func (s *Stmt) dropView(ctx context.Context, b *binder, tree *syntax.DropView) e
 			syntax.QuoteName(tree.View.Text))
 	}
 	if b.catalog.View(tree.View.Text) == nil {
-		e := syntax.NewError(b.text, tree.View.Pos, false, "there is no view %s%s",
-			syntax.QuoteName(tree.View.Text), hint(tree.View.Text, b.catalog.Views()))
-		e.Err = &table.NameError{Name: tree.View.Text, Err: table.ErrNoView}
-		panic(e)
+		b.missing(tree.View, table.ErrNoView, "view", b.catalog.Views())
 	}
 	return s.session.db.DropView(ctx, tree.View.Text)
 }
@@ -163,7 +158,7 @@ func ViewDefinitions(db *table.DB, only ...string) (string, error) {
 			continue
 		}
 		before := len(b.views)
-		err := b.bound(func() { b.viewSource(syntax.Name{Text: v.Name}, v.Name) })
+		err := syntax.Caught(func() { b.viewSource(syntax.Name{Text: v.Name}, v.Name) })
 		if err != nil {
 			out.WriteString("-- " + strings.ReplaceAll(plainText(err), "\n", " ") + "\n-- ")
 			b.views = append(b.views[:before], v)

@@ -6,6 +6,12 @@ type Expr interface {
 	Position() int
 }
 
+// At is where an expression of any kind stands.
+type At struct{ Pos int }
+
+// Position implements Expr.
+func (a At) Position() int { return a.Pos }
+
 // LiteralKind is the kind of a literal.
 type LiteralKind uint8
 
@@ -24,21 +30,21 @@ const (
 
 // Literal is a constant.
 type Literal struct {
-	Pos  int
+	At
 	Kind LiteralKind
 	Text string
 }
 
 // Param is a parameter: a number from 1, or a name.
 type Param struct {
-	Pos   int
+	At
 	Index int    // from 1; 0 for a named one
 	Name  string // without the colon
 }
 
 // Ref is a reference to a column.
 type Ref struct {
-	Pos    int
+	At
 	Table  string // before the dot, or empty
 	Column string
 	Quoted bool // in double quotes, and without a table: a text may have been meant
@@ -46,28 +52,28 @@ type Ref struct {
 
 // Unary is -x or NOT x.
 type Unary struct {
-	Pos int
-	Op  string // "-" or "NOT"
-	X   Expr
+	At
+	Op string // "-" or "NOT"
+	X  Expr
 }
 
 // Binary is an expression of two operands: = <> < <= > >= + - * / % || AND OR.
 type Binary struct {
-	Pos  int
+	At
 	Op   string
 	L, R Expr
 }
 
 // Between is x [NOT] BETWEEN lo AND hi.
 type Between struct {
-	Pos       int
+	At
 	X, Lo, Hi Expr
 	Not       bool
 }
 
 // In is x [NOT] IN (list) or x [NOT] IN (SELECT …).
 type In struct {
-	Pos   int
+	At
 	X     Expr
 	List  []Expr  // if Query is nil
 	Query *Select // or nil
@@ -76,14 +82,14 @@ type In struct {
 
 // IsNull is x IS [NOT] NULL.
 type IsNull struct {
-	Pos int
+	At
 	X   Expr
 	Not bool
 }
 
 // Match is x [NOT] LIKE pattern, x [NOT] BEGINS WITH prefix or x [NOT] CONTAINS item.
 type Match struct {
-	Pos    int
+	At
 	Op     string // "LIKE", "ILIKE", "BEGINS WITH" or "CONTAINS"
 	X, Y   Expr
 	Escape string // of LIKE and ILIKE: one character, or empty
@@ -92,7 +98,7 @@ type Match struct {
 
 // IsDistinct is x IS [NOT] DISTINCT FROM y. x IS TRUE is x IS NOT DISTINCT FROM TRUE.
 type IsDistinct struct {
-	Pos  int
+	At
 	X, Y Expr
 	Not  bool
 }
@@ -102,37 +108,37 @@ type When struct{ If, Then Expr }
 
 // Case is CASE [x] WHEN … THEN … [ELSE …] END.
 type Case struct {
-	Pos   int
+	At
 	X     Expr // or nil
 	Whens []When
 	Else  Expr // or nil
 }
 
 // Default is DEFAULT in VALUES or SET.
-type Default struct{ Pos int }
+type Default struct{ At }
 
 // Cast is CAST(x AS type).
 type Cast struct {
-	Pos int
-	X   Expr
-	To  TypeName
+	At
+	X  Expr
+	To TypeName
 }
 
 // Row is a row value (a, b).
 type Row struct {
-	Pos   int
+	At
 	Items []Expr
 }
 
 // List is a list of values [a, b], for a column of several values.
 type List struct {
-	Pos   int
+	At
 	Items []Expr
 }
 
 // Call is a function call. Names are in lower case.
 type Call struct {
-	Pos      int
+	At
 	Name     string
 	Args     []Expr
 	Star     bool // COUNT(*)
@@ -143,66 +149,12 @@ type Call struct {
 
 // Exists is EXISTS (SELECT …).
 type Exists struct {
-	Pos   int
+	At
 	Query *Select
 }
 
 // Scalar is a subquery that stands for a value.
 type Scalar struct {
-	Pos   int
+	At
 	Query *Select
 }
-
-// Position implements Expr.
-func (e *Literal) Position() int { return e.Pos }
-
-// Position implements Expr.
-func (e *Param) Position() int { return e.Pos }
-
-// Position implements Expr.
-func (e *Ref) Position() int { return e.Pos }
-
-// Position implements Expr.
-func (e *Unary) Position() int { return e.Pos }
-
-// Position implements Expr.
-func (e *Binary) Position() int { return e.Pos }
-
-// Position implements Expr.
-func (e *Between) Position() int { return e.Pos }
-
-// Position implements Expr.
-func (e *In) Position() int { return e.Pos }
-
-// Position implements Expr.
-func (e *IsNull) Position() int { return e.Pos }
-
-// Position implements Expr.
-func (e *Match) Position() int { return e.Pos }
-
-// Position implements Expr.
-func (e *Row) Position() int { return e.Pos }
-
-// Position implements Expr.
-func (e *List) Position() int { return e.Pos }
-
-// Position implements Expr.
-func (e *Call) Position() int { return e.Pos }
-
-// Position implements Expr.
-func (e *Exists) Position() int { return e.Pos }
-
-// Position implements Expr.
-func (e *Scalar) Position() int { return e.Pos }
-
-// Position implements Expr.
-func (e *IsDistinct) Position() int { return e.Pos }
-
-// Position implements Expr.
-func (e *Case) Position() int { return e.Pos }
-
-// Position implements Expr.
-func (e *Cast) Position() int { return e.Pos }
-
-// Position implements Expr.
-func (e *Default) Position() int { return e.Pos }

@@ -38,6 +38,21 @@ func NewError(text string, pos int, syntax bool, format string, args ...any) *Er
 	}
 }
 
+// Caught returns the *Error that a step panics with. So parsers fail, and what binds their trees.
+func Caught(step func()) (err error) {
+	defer func() {
+		switch failure := recover().(type) {
+		case nil:
+		case *Error:
+			err = failure
+		default: // a bug, which must be seen
+			panic(failure)
+		}
+	}()
+	step()
+	return nil
+}
+
 // Error implements error.
 func (e *Error) Error() string {
 	return fmt.Sprintf("sql: line %d, column %d: %s", e.Line, e.Column, e.Message)

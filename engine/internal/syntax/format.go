@@ -89,6 +89,20 @@ func (f *formatter) names(names []Name) {
 
 func (f *formatter) exprs(list []Expr) { f.list(len(list), func(i int) { f.expr(list[i]) }) }
 
+// enclosed appends expressions in parentheses.
+func (f *formatter) enclosed(list []Expr) {
+	f.put("(")
+	f.exprs(list)
+	f.put(")")
+}
+
+// subquery appends a query in parentheses.
+func (f *formatter) subquery(s *Select) {
+	f.put("(")
+	f.selectStatement(s)
+	f.put(")")
+}
+
 // clause appends a keyword and an expression, if there is one.
 func (f *formatter) clause(word string, e Expr) {
 	if e != nil {
@@ -143,9 +157,8 @@ func (f *formatter) selectStatement(s *Select) {
 			f.put(" ")
 			f.names(w.Columns)
 		}
-		f.put(" AS (")
-		f.selectStatement(w.Query)
-		f.put(")")
+		f.put(" AS ")
+		f.subquery(w.Query)
 	}
 	f.when(s.With != nil, " ")
 	if s.Set != nil {
@@ -177,9 +190,11 @@ func (f *formatter) setOperation(s *SetOperation) {
 		f.when(i > 0 && s.All, "ALL ")
 		plain := q.Set == nil && q.With == nil && q.OrderBy == nil && q.Limit == nil &&
 			q.Offset == nil
-		f.when(!plain, "(")
-		f.selectStatement(q)
-		f.when(!plain, ")")
+		if plain {
+			f.selectStatement(q)
+		} else {
+			f.subquery(q)
+		}
 	}
 }
 
@@ -233,9 +248,7 @@ func (f *formatter) source(s *Source) {
 	}
 	switch {
 	case s.Query != nil:
-		f.put("(")
-		f.selectStatement(s.Query)
-		f.put(")")
+		f.subquery(s.Query)
 	case s.Nested != nil:
 		f.put("(")
 		for i := range s.Nested {
@@ -278,11 +291,7 @@ func (f *formatter) insert(s *Insert) {
 		f.put("DEFAULT VALUES")
 	default:
 		f.put("VALUES ")
-		f.list(len(s.Rows), func(i int) {
-			f.put("(")
-			f.exprs(s.Rows[i])
-			f.put(")")
-		})
+		f.list(len(s.Rows), func(i int) { f.enclosed(s.Rows[i]) })
 	}
 	if u := s.Upsert; u != nil {
 		f.put(" ON CONFLICT ")

@@ -35,9 +35,7 @@ func (f *formatter) expr(e Expr) {
 		f.put(" ", e.Op, " ")
 		f.operand(e.R)
 	case *Row:
-		f.put("(")
-		f.exprs(e.Items)
-		f.put(")")
+		f.enclosed(e.Items)
 	case *Default:
 		f.put("DEFAULT")
 	case *List:
@@ -80,11 +78,6 @@ func (f *formatter) expr(e Expr) {
 // condition formats the expressions of several keywords.
 func (f *formatter) condition(e Expr) {
 	not := func(is bool) { f.when(is, "NOT ") }
-	query := func(q *Select) {
-		f.put("(")
-		f.selectStatement(q)
-		f.put(")")
-	}
 	switch e := e.(type) {
 	case *Between:
 		f.operand(e.X)
@@ -100,12 +93,10 @@ func (f *formatter) condition(e Expr) {
 		not(e.Not)
 		f.put("IN ")
 		if e.Query != nil {
-			query(e.Query)
+			f.subquery(e.Query)
 			return
 		}
-		f.put("(")
-		f.exprs(e.List)
-		f.put(")")
+		f.enclosed(e.List)
 	case *IsNull:
 		f.operand(e.X)
 		f.put(" IS ")
@@ -131,9 +122,9 @@ func (f *formatter) condition(e Expr) {
 		f.operand(e.Y)
 	case *Exists:
 		f.put("EXISTS ")
-		query(e.Query)
+		f.subquery(e.Query)
 	case *Scalar:
-		query(e.Query)
+		f.subquery(e.Query)
 	}
 }
 

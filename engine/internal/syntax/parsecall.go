@@ -11,7 +11,7 @@ import (
 
 // caseExpr reads what follows CASE.
 func (p *parser) caseExpr(pos int) Expr {
-	e := &Case{Pos: pos}
+	e := &Case{At: At{pos}}
 	if !p.isWord("WHEN") {
 		e.X = p.expr()
 	}
@@ -46,7 +46,7 @@ func (p *parser) wordCall(pos int) Expr {
 			}
 			p.needOp(")")
 		}
-		return &Call{Pos: pos, Name: alone}
+		return &Call{At: At{pos}, Name: alone}
 	}
 	if next := p.peek(); next.kind != tokenOperator || next.text != "(" {
 		return nil
@@ -82,7 +82,7 @@ var currentTimes = map[string]string{"CURRENT_TIMESTAMP": "current_timestamp",
 	"LOCALTIMESTAMP": "current_timestamp", "CURRENT_DATE": "current_date"}
 
 func (p *parser) cast(pos int) Expr {
-	c := &Cast{Pos: pos, X: p.expr()}
+	c := &Cast{At: At{pos}, X: p.expr()}
 	p.needWord("AS")
 	c.To = p.typeName()
 	return c
@@ -96,20 +96,20 @@ func (p *parser) extract(pos int) Expr {
 	}
 	p.advance()
 	p.needWord("FROM")
-	return &Call{Pos: pos, Name: "date_part", Args: []Expr{
-		&Literal{field.pos, LiteralString, strings.ToLower(field.text)}, p.expr()}}
+	return &Call{At: At{pos}, Name: "date_part", Args: []Expr{
+		&Literal{At{field.pos}, LiteralString, strings.ToLower(field.text)}, p.expr()}}
 }
 
 // position reads part IN text.
 func (p *parser) position(pos int) Expr {
 	part := p.sum()
 	p.needWord("IN")
-	return &Call{Pos: pos, Name: "instr", Args: []Expr{p.expr(), part}}
+	return &Call{At: At{pos}, Name: "instr", Args: []Expr{p.expr(), part}}
 }
 
 // substring reads text, from, count or text FROM from FOR count.
 func (p *parser) substring(pos int) Expr {
-	c := &Call{Pos: pos, Name: "substr", Args: []Expr{p.expr()}}
+	c := &Call{At: At{pos}, Name: "substr", Args: []Expr{p.expr()}}
 	switch {
 	case p.op(","):
 		c.Args = append(c.Args, p.exprs()...)
@@ -126,7 +126,7 @@ func (p *parser) substring(pos int) Expr {
 
 // trim reads text, characters or [LEADING | TRAILING | BOTH] [characters] FROM text.
 func (p *parser) trim(pos int) Expr {
-	c := &Call{Pos: pos, Name: "trim"}
+	c := &Call{At: At{pos}, Name: "trim"}
 	side := true
 	switch {
 	case p.word("LEADING"):

@@ -55,11 +55,8 @@ func (p *parser) createTable() Statement {
 	t.Table = p.name("table")
 	p.refuseAbsent(absentTables)
 	p.needOp("(")
-	for {
+	for p.tablePart(t); p.op(","); {
 		p.tablePart(t)
-		if !p.op(",") {
-			break
-		}
 	}
 	p.needOp(")")
 	p.tableOptions(t)
@@ -131,15 +128,12 @@ func (p *parser) tablePart(t *CreateTable) {
 
 // zones reads the columns of ZONES, which may be none.
 func (p *parser) zones() []Name {
-	out := []Name{}
-	p.needOp("(")
-	for !p.op(")") {
-		if len(out) > 0 {
-			p.needOp(",")
-		}
-		out = append(out, p.name("column"))
+	if p.peek().text == ")" {
+		p.needOp("(")
+		p.needOp(")")
+		return []Name{}
 	}
-	return out
+	return p.columnNames()
 }
 
 // shardKey reads what may follow a primary key.
@@ -221,7 +215,7 @@ func (p *parser) typeName() TypeName {
 	t := TypeName{Pos: n.Pos, Name: strings.ToUpper(n.Text)}
 	p.word(secondWords[t.Name])
 	if p.op("(") {
-		for {
+		t.Args = list(p, func() string {
 			if p.tok.kind == tokenString {
 				p.failAt(n.Pos, "kstone has no type %s; write TEXT and CHECK (column IN ('a', …))",
 					t.Name)
@@ -229,12 +223,9 @@ func (p *parser) typeName() TypeName {
 			if p.tok.kind != tokenNumber && p.tok.kind != tokenName {
 				p.fail("expected an argument of the type, found %s", p.found())
 			}
-			t.Args = append(t.Args, p.tok.text)
 			p.advance()
-			if !p.op(",") {
-				break
-			}
-		}
+			return p.before.text
+		})
 		p.needOp(")")
 	}
 	p.integerType(&t)
@@ -256,14 +247,9 @@ func (p *parser) keyColumns() []KeyColumn {
 
 // restOfKey reads the columns of a key after its parenthesis.
 func (p *parser) restOfKey() []KeyColumn {
-	var out []KeyColumn
-	for {
-		out = append(out, p.keyColumn())
-		if !p.op(",") {
-			p.needOp(")")
-			return out
-		}
-	}
+	out := list(p, p.keyColumn)
+	p.needOp(")")
+	return out
 }
 
 func (p *parser) createIndex(unique bool) CreateIndex {
@@ -335,16 +321,13 @@ func (p *parser) tidbShard(s *Sharding) {
 func (p *parser) indexColumns(x *CreateIndex) {
 	p.needOp("(")
 	p.tidbShard(&x.Sharding)
-	for {
+	x.Columns = list(p, func() KeyColumn {
 		each := p.word("EACH")
 		k := p.keyColumn()
 		k.Each = each
-		x.Columns = append(x.Columns, k)
-		if !p.op(",") {
-			p.needOp(")")
-			return
-		}
-	}
+		return k
+	})
+	p.needOp(")")
 }
 
 // shard reads SHARD (n [, function]) [ON (m)].

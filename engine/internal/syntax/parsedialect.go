@@ -85,7 +85,7 @@ func (p *parser) atExcluded() bool { return p.duplicate && p.isWord("VALUES") }
 func (p *parser) excluded(pos int) Expr {
 	p.advance()
 	p.needOp("(")
-	ref := &Ref{Pos: pos, Table: "excluded", Column: p.name("column").Text}
+	ref := &Ref{At: At{pos}, Table: "excluded", Column: p.name("column").Text}
 	p.needOp(")")
 	return ref
 }

@@ -16,7 +16,7 @@ func (p *parser) expr() Expr {
 	for p.isWord("OR") {
 		pos := p.tok.pos
 		p.advance()
-		l = p.binaries.put(Binary{pos, "OR", l, p.conjunction()})
+		l = p.binaries.put(Binary{At{pos}, "OR", l, p.conjunction()})
 	}
 	return l
 }
@@ -26,7 +26,7 @@ func (p *parser) conjunction() Expr {
 	for p.isWord("AND") {
 		pos := p.tok.pos
 		p.advance()
-		l = p.binaries.put(Binary{pos, "AND", l, p.negation()})
+		l = p.binaries.put(Binary{At{pos}, "AND", l, p.negation()})
 	}
 	return l
 }
@@ -38,7 +38,7 @@ func (p *parser) negation() Expr {
 	}
 	p.enter()
 	defer p.leave()
-	return &Unary{pos, "NOT", p.negation()}
+	return &Unary{At{pos}, "NOT", p.negation()}
 }
 
 func (p *parser) comparison() Expr {
@@ -57,7 +57,7 @@ func (p *parser) comparison() Expr {
 				return l
 			}
 			if p.advance(); op == "<=>" {
-				l = &IsDistinct{pos, l, p.sum(), true}
+				l = &IsDistinct{At{pos}, l, p.sum(), true}
 			} else {
 				l = p.compared(l, pos, op)
 			}
@@ -71,7 +71,7 @@ func (p *parser) comparison() Expr {
 			continue
 		}
 		if p.tok.is("ISNULL", "NOTNULL") {
-			l = &IsNull{pos, l, p.isWord("NOTNULL")}
+			l = &IsNull{At{pos}, l, p.isWord("NOTNULL")}
 			p.advance()
 			continue
 		}
@@ -86,7 +86,7 @@ func (p *parser) comparison() Expr {
 // compared reads what follows a comparison; = ANY and <> ALL of a query are IN and NOT IN.
 func (p *parser) compared(l Expr, pos int, op string) Expr {
 	if !p.tok.is("ANY", "SOME", "ALL") || p.peek().text != "(" {
-		return p.binaries.put(Binary{pos, op, l, p.sum()})
+		return p.binaries.put(Binary{At{pos}, op, l, p.sum()})
 	}
 	word := strings.ToUpper(p.tok.text)
 	if all := word == "ALL"; op == "=" && all || op == "<>" && !all || op != "=" && op != "<>" {
@@ -103,13 +103,13 @@ func (p *parser) is(l Expr, pos int) Expr {
 	at := p.tok.pos
 	switch {
 	case p.word("NULL"), p.word("UNKNOWN"):
-		return &IsNull{pos, l, not}
+		return &IsNull{At{pos}, l, not}
 	case p.word("TRUE"):
-		return &IsDistinct{pos, l, &Literal{at, LiteralBool, "TRUE"}, !not}
+		return &IsDistinct{At{pos}, l, &Literal{At{at}, LiteralBool, "TRUE"}, !not}
 	case p.word("FALSE"):
-		return &IsDistinct{pos, l, &Literal{at, LiteralBool, "FALSE"}, !not}
+		return &IsDistinct{At{pos}, l, &Literal{At{at}, LiteralBool, "FALSE"}, !not}
 	case p.words("DISTINCT", "FROM"):
-		return &IsDistinct{pos, l, p.sum(), not}
+		return &IsDistinct{At{pos}, l, p.sum(), not}
 	}
 	p.fail("expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM after IS, found %s", p.found())
 	return nil
@@ -123,17 +123,17 @@ func (p *parser) membership(l Expr, pos int, not bool) (Expr, bool) {
 	case p.word("BETWEEN"):
 		lo := p.sum()
 		p.needWord("AND")
-		return &Between{pos, l, lo, p.sum(), not}, true
+		return &Between{At{pos}, l, lo, p.sum(), not}, true
 	case p.word("LIKE"):
 		return p.like("LIKE", l, pos, not), true
 	case p.word("ILIKE"):
 		return p.like("ILIKE", l, pos, not), true
 	case p.words("BEGINS", "WITH"):
-		return &Match{Pos: pos, Op: "BEGINS WITH", X: l, Y: p.sum(), Not: not}, true
+		return &Match{At: At{pos}, Op: "BEGINS WITH", X: l, Y: p.sum(), Not: not}, true
 	case p.word("CONTAINS"):
-		return &Match{Pos: pos, Op: "CONTAINS", X: l, Y: p.sum(), Not: not}, true
+		return &Match{At: At{pos}, Op: "CONTAINS", X: l, Y: p.sum(), Not: not}, true
 	case not && p.word("NULL"): // as SQLite writes IS NOT NULL
-		return &IsNull{pos, l, true}, true
+		return &IsNull{At{pos}, l, true}, true
 	case not:
 		p.fail("expected IN, BETWEEN, LIKE, BEGINS WITH or CONTAINS after NOT, found %s",
 			p.found())
@@ -143,7 +143,7 @@ func (p *parser) membership(l Expr, pos int, not bool) (Expr, bool) {
 
 // like reads a pattern and the character that takes a wildcard its meaning.
 func (p *parser) like(op string, l Expr, pos int, not bool) Expr {
-	m := &Match{Pos: pos, Op: op, X: l, Y: p.sum(), Not: not}
+	m := &Match{At: At{pos}, Op: op, X: l, Y: p.sum(), Not: not}
 	if p.word("ESCAPE") {
 		at := p.tok.pos
 		if m.Escape = p.text("character after ESCAPE"); utf8.RuneCountInString(m.Escape) != 1 {
@@ -154,7 +154,7 @@ func (p *parser) like(op string, l Expr, pos int, not bool) Expr {
 }
 
 func (p *parser) in(l Expr, pos int, not bool) Expr {
-	in := &In{Pos: pos, X: l, Not: not}
+	in := &In{At: At{pos}, X: l, Not: not}
 	p.needOp("(")
 	if p.atQuery() {
 		in.Query = p.selectStatement()
@@ -173,7 +173,7 @@ func (p *parser) sum() Expr {
 	for p.isOp("+") || p.isOp("-") || p.isOp("||") {
 		pos, op := p.tok.pos, p.tok.text
 		p.advance()
-		l = p.binaries.put(Binary{pos, op, l, p.product()})
+		l = p.binaries.put(Binary{At{pos}, op, l, p.product()})
 	}
 	return l
 }
@@ -183,7 +183,7 @@ func (p *parser) product() Expr {
 	for p.isOp("*") || p.isOp("/") || p.isOp("%") {
 		pos, op := p.tok.pos, p.tok.text
 		p.advance()
-		l = p.binaries.put(Binary{pos, op, l, p.operand()})
+		l = p.binaries.put(Binary{At{pos}, op, l, p.operand()})
 	}
 	return l
 }
@@ -205,10 +205,10 @@ func (p *parser) operand() Expr {
 	switch tok := p.tok; tok.kind {
 	case tokenNumber:
 		p.advance()
-		return p.literals.put(Literal{pos, LiteralNumber, tok.text})
+		return p.literals.put(Literal{At{pos}, LiteralNumber, tok.text})
 	case tokenString:
 		p.advance()
-		return p.literals.put(Literal{pos, LiteralString, tok.text})
+		return p.literals.put(Literal{At{pos}, LiteralString, tok.text})
 	case tokenBlob:
 		p.advance()
 		return p.blob(pos, tok.text)
@@ -242,7 +242,7 @@ func (p *parser) negative(pos int) Expr {
 		n.Pos = pos
 		return n
 	}
-	return &Unary{pos, "-", x}
+	return &Unary{At{pos}, "-", x}
 }
 
 // parenthesis reads a subquery, a row value or an expression.
@@ -250,11 +250,11 @@ func (p *parser) parenthesis(pos int) Expr {
 	if p.atQuery() && !p.atExcluded() {
 		q := p.selectStatement()
 		p.needOp(")")
-		return &Scalar{pos, q}
+		return &Scalar{At{pos}, q}
 	}
 	first := p.expr()
 	if q, ok := first.(*Scalar); ok && p.atRest() {
-		first = &Scalar{pos, p.queryFrom(q.Query)}
+		first = &Scalar{At{pos}, p.queryFrom(q.Query)}
 	}
 	if p.op(")") {
 		return first
@@ -264,11 +264,11 @@ func (p *parser) parenthesis(pos int) Expr {
 	}
 	items := append([]Expr{first}, p.exprs()...)
 	p.needOp(")")
-	return &Row{pos, items}
+	return &Row{At{pos}, items}
 }
 
 func (p *parser) list(pos int) Expr {
-	l := &List{Pos: pos}
+	l := &List{At: At{pos}}
 	if !p.isOp("]") {
 		l.Items = p.exprs()
 	}
@@ -280,7 +280,7 @@ func (p *parser) blob(pos int, digits string) Expr {
 	if len(digits)%2 != 0 || strings.Trim(digits, "0123456789abcdefABCDEF") != "" {
 		p.failAt(pos, "a blob is an even number of hexadecimal digits")
 	}
-	return &Literal{pos, LiteralBlob, strings.ToLower(digits)}
+	return &Literal{At{pos}, LiteralBlob, strings.ToLower(digits)}
 }
 
 // maxParams bounds the number of a parameter.
@@ -289,14 +289,14 @@ const maxParams = 1 << 15
 // param numbers a parameter. Numbered ones and ? without a number exclude each other.
 func (p *parser) param(pos int, text string) Expr {
 	if text[0] == ':' {
-		return &Param{Pos: pos, Name: text[1:]}
+		return &Param{At: At{pos}, Name: text[1:]}
 	}
 	if text == "?" {
 		if p.params.highest > 0 {
 			p.failAt(pos, "? stands beside numbered parameters; number all of them")
 		}
 		p.params.unnumbered++
-		return &Param{Pos: pos, Index: p.params.unnumbered}
+		return &Param{At: At{pos}, Index: p.params.unnumbered}
 	}
 	n, err := strconv.Atoi(text[1:])
 	if err != nil || n < 1 || n > maxParams {
@@ -306,23 +306,23 @@ func (p *parser) param(pos int, text string) Expr {
 		p.failAt(pos, "a numbered parameter stands beside ?; number all of them")
 	}
 	p.params.highest = max(p.params.highest, n)
-	return &Param{Pos: pos, Index: n}
+	return &Param{At: At{pos}, Index: n}
 }
 
 // wordOperand reads the operands that begin with a keyword, nil for another word.
 func (p *parser) wordOperand(pos int) Expr {
 	switch {
 	case p.word("NULL"):
-		return &Literal{pos, LiteralNull, "NULL"}
+		return &Literal{At{pos}, LiteralNull, "NULL"}
 	case p.word("TRUE"):
-		return &Literal{pos, LiteralBool, "TRUE"}
+		return &Literal{At{pos}, LiteralBool, "TRUE"}
 	case p.word("FALSE"):
-		return &Literal{pos, LiteralBool, "FALSE"}
+		return &Literal{At{pos}, LiteralBool, "FALSE"}
 	case p.word("EXISTS"):
 		p.needOp("(")
 		q := p.selectStatement()
 		p.needOp(")")
-		return &Exists{pos, q}
+		return &Exists{At{pos}, q}
 	case p.word("CASE"):
 		return p.caseExpr(pos)
 	case p.isWord("ARRAY") && p.peek().text == "[":
@@ -343,8 +343,8 @@ func (p *parser) wordOperand(pos int) Expr {
 	}
 	if p.isWord("DATE") && p.peek().kind == tokenString {
 		p.advance()
-		x := &Literal{p.tok.pos, LiteralString, p.text("date")}
-		return &Cast{Pos: pos, X: x, To: TypeName{Pos: pos, Name: "DATE"}}
+		x := &Literal{At{p.tok.pos}, LiteralString, p.text("date")}
+		return &Cast{At: At{pos}, X: x, To: TypeName{Pos: pos, Name: "DATE"}}
 	}
 	at := slices.IndexFunc(typedLiterals, func(t typedLiteral) bool { return p.isWord(t.word) })
 	if at < 0 {
@@ -355,9 +355,9 @@ func (p *parser) wordOperand(pos int) Expr {
 	p.advance()
 	switch {
 	case p.tok.kind == tokenString:
-		return p.intervalUnit(&Literal{pos, kind, p.text("literal")})
+		return p.intervalUnit(&Literal{At{pos}, kind, p.text("literal")})
 	case kind == LiteralInterval && p.tok.kind == tokenNumber:
-		l := &Literal{pos, kind, p.tok.text}
+		l := &Literal{At{pos}, kind, p.tok.text}
 		p.advance()
 		return p.intervalUnit(l)
 	}
@@ -391,17 +391,17 @@ func (p *parser) refOrCall(pos int) Expr {
 // refBehind reads what follows the first name of a column.
 func (p *parser) refBehind(pos int, name string) *Ref {
 	if !p.op(".") {
-		return p.refs.put(Ref{Pos: pos, Column: name})
+		return p.refs.put(Ref{At: At{pos}, Column: name})
 	}
 	if p.op("*") {
 		p.star = pos
-		return &Ref{Pos: pos, Table: name}
+		return &Ref{At: At{pos}, Table: name}
 	}
-	return p.refs.put(Ref{Pos: pos, Table: name, Column: p.name("column").Text})
+	return p.refs.put(Ref{At: At{pos}, Table: name, Column: p.name("column").Text})
 }
 
 func (p *parser) call(pos int, name string) Expr {
-	c := &Call{Pos: pos, Name: name}
+	c := &Call{At: At{pos}, Name: name}
 	p.needOp("(")
 	switch {
 	case p.op("*"):
@@ -415,7 +415,7 @@ func (p *parser) call(pos int, name string) Expr {
 			c.OrderBy = p.orders()
 		}
 		if name == "group_concat" && p.word("SEPARATOR") {
-			c.Args = append(c.Args, &Literal{p.tok.pos, LiteralString, p.text("separator")})
+			c.Args = append(c.Args, &Literal{At{p.tok.pos}, LiteralString, p.text("separator")})
 		}
 	}
 	p.needOp(")")

@@ -44,73 +44,63 @@ type Part struct {
 }
 
 // ParseAll reads any number of statements with semicolons between them.
-func ParseAll(text string) (parts []Part, err error) {
-	if len(text) > MaxStatementBytes {
-		return nil, NewError(text, 0, true, "the text has %d bytes, at most %d are possible",
-			len(text), MaxStatementBytes)
+func ParseAll(text string) ([]Part, error) {
+	var parts []Part
+	err := Caught(func() {
+		p := parser{star: -1}
+		for p.begin(text, MaxStatementBytes); ; {
+			for p.op(";") {
+				p.params = paramState{}
+			}
+			if p.tok.kind == tokenEnd {
+				return
+			}
+			start := p.tok.pos
+			s := p.statement()
+			p.noStar()
+			values := max(p.params.unnumbered, p.params.highest)
+			parts = append(parts, Part{s, start, p.last, values})
+			if p.tok.kind != tokenEnd && !p.isOp(";") {
+				p.refuseAbsent(absentClauses)
+				p.refuseOperator()
+				p.fail("unexpected %s%s", p.found(), p.meantAlias())
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
 	}
-	p := &parser{lex: lexer{text: text}, star: -1}
-	defer func() {
-		if failed := p.failure(recover()); failed != nil {
-			parts, err = nil, failed
-		}
-	}()
-	p.advance()
-	for {
-		for p.op(";") {
-			p.params = paramState{}
-		}
-		if p.tok.kind == tokenEnd {
-			return parts, nil
-		}
-		start := p.tok.pos
-		s := p.statement()
-		if p.star >= 0 {
-			p.failAt(p.star, "* is possible as a column of the result only")
-		}
-		values := max(p.params.unnumbered, p.params.highest)
-		parts = append(parts, Part{s, start, p.last, values})
-		if p.tok.kind != tokenEnd && !p.isOp(";") {
-			p.refuseAbsent(absentClauses)
-			p.refuseOperator()
-			p.fail("unexpected %s%s", p.found(), p.meantAlias())
-		}
-	}
+	return parts, nil
 }
 
 // ParseExpr reads an expression that stands alone. The error is as that of Parse.
 func ParseExpr(text string) (e Expr, err error) {
-	if len(text) > MaxPlainBytes {
-		return nil, NewError(text, 0, true, "the text has %d bytes, at most %d are possible",
-			len(text), MaxPlainBytes)
-	}
-	p := &parser{lex: lexer{text: text}, star: -1}
-	defer func() {
-		if failed := p.failure(recover()); failed != nil {
-			e, err = nil, failed
+	err = Caught(func() {
+		p := parser{star: -1}
+		p.begin(text, MaxPlainBytes)
+		one := p.expr()
+		p.noStar()
+		if p.tok.kind != tokenEnd {
+			p.refuseOperator()
+			p.fail("expected the end of the expression, found %s", p.found())
 		}
-	}()
-	p.advance()
-	e = p.expr()
-	if p.star >= 0 {
-		p.failAt(p.star, "* is possible as a column of the result only")
-	}
-	if p.tok.kind != tokenEnd {
-		p.refuseOperator()
-		p.fail("expected the end of the expression, found %s", p.found())
-	}
-	return e, nil
+		e = one
+	})
+	return e, err
 }
 
-// failure returns what a parser has panicked with, nil if it has not.
-func (p *parser) failure(recovered any) error {
-	switch failure := recovered.(type) {
-	case nil:
-		return nil
-	case *Error:
-		return failure
-	default: // not the parser's own: a bug, which must be seen
-		panic(failure)
+// begin reads the first token of a text of so many bytes at most.
+func (p *parser) begin(text string, most int) {
+	if p.lex.text = text; len(text) > most {
+		p.failAt(0, "the text has %d bytes, at most %d are possible", len(text), most)
+	}
+	p.advance()
+}
+
+// noStar fails if table.* has been read where it is not possible.
+func (p *parser) noStar() {
+	if p.star >= 0 {
+		p.failAt(p.star, "* is possible as a column of the result only")
 	}
 }
 
@@ -118,8 +108,8 @@ func (p *parser) failure(recovered any) error {
 var clauses = []string{"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES",
 	"SET", "JOIN", "UNION", "INTERSECT", "EXCEPT"}
 
-// parser holds the token at the position. It fails by panicking with an *Error, which
-// ParseAll recovers: every other way would put a check after each step of the grammar.
+// parser holds the token at the position. It fails by panicking with an *Error, see Caught:
+// every other way would put a check after each step of the grammar.
 type parser struct {
 	lex     lexer
 	tok     token
@@ -304,17 +294,20 @@ func (p *parser) name(what string) Name {
 	return n
 }
 
+// list reads things with commas between them.
+func list[T any](p *parser, one func() T) (out []T) {
+	for out = append(out, one()); p.op(","); {
+		out = append(out, one())
+	}
+	return out
+}
+
 // columnNames reads names of columns in parentheses.
 func (p *parser) columnNames() []Name {
-	var out []Name
 	p.needOp("(")
-	for {
-		out = append(out, p.name("column"))
-		if !p.op(",") {
-			p.needOp(")")
-			return out
-		}
-	}
+	out := list(p, func() Name { return p.name("column") })
+	p.needOp(")")
+	return out
 }
 
 // enter bounds the depth of the recursion; leave goes with it.

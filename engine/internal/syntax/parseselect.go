@@ -61,11 +61,11 @@ func (p *parser) queryFrom(first *Select) *Select {
 }
 
 // withs reads the queries of WITH.
-func (p *parser) withs() (out []With) {
+func (p *parser) withs() []With {
 	if p.isWord("RECURSIVE") {
 		p.fail("kstone has no WITH RECURSIVE; repeat the query from the program")
 	}
-	for {
+	return list(p, func() With {
 		w := With{Name: p.name("name of a query")}
 		if p.isOp("(") {
 			w.Columns = p.columnNames()
@@ -74,10 +74,8 @@ func (p *parser) withs() (out []With) {
 		p.needOp("(")
 		w.Query = p.selectStatement()
 		p.needOp(")")
-		if out = append(out, w); !p.op(",") {
-			return out
-		}
-	}
+		return w
+	})
 }
 
 func (p *parser) setOperations(first *Select) *Select {
@@ -141,12 +139,7 @@ func (p *parser) selectCore() *Select {
 	if p.peek().kind == tokenNumber {
 		p.refuseAbsent(absentSelects)
 	}
-	for {
-		s.Outputs = append(s.Outputs, p.output())
-		if !p.op(",") {
-			break
-		}
-	}
+	s.Outputs = list(p, p.output)
 	if p.word("FROM") {
 		s.From = p.sources()
 		s.AsOf = p.asOf()
@@ -165,8 +158,7 @@ func (p *parser) selectCore() *Select {
 
 // valuesQuery reads rows as a query: each is a SELECT of column1, column2 and so on.
 func (p *parser) valuesQuery(pos int) *Select {
-	var rows []*Select
-	for {
+	rows := list(p, func() *Select {
 		row := &Select{Pos: p.tok.pos}
 		p.needOp("(")
 		for i, e := range p.exprs() {
@@ -174,10 +166,8 @@ func (p *parser) valuesQuery(pos int) *Select {
 			row.Outputs = append(row.Outputs, Output{Pos: e.Position(), Expr: e, Alias: name})
 		}
 		p.needOp(")")
-		if rows = append(rows, row); !p.op(",") {
-			break
-		}
-	}
+		return row
+	})
 	if len(rows) == 1 {
 		return rows[0]
 	}
@@ -257,7 +247,7 @@ func (p *parser) joined(kind JoinKind, natural bool) []Source {
 	p.advance()
 	on := p.expr()
 	if last.On != nil {
-		on = &Binary{pos, "AND", last.On, on}
+		on = &Binary{At{pos}, "AND", last.On, on}
 	}
 	last.On = on
 	return out
@@ -349,18 +339,14 @@ func (p *parser) atAsOf() bool {
 }
 
 func (p *parser) orders() []Order {
-	var out []Order
-	for {
+	return list(p, func() Order {
 		o := Order{Expr: p.expr()}
 		if p.word("COLLATE") {
 			o.Collation = p.name("collation")
 		}
 		o.Desc, o.Nulls = p.direction()
-		out = append(out, o)
-		if !p.op(",") {
-			return out
-		}
-	}
+		return o
+	})
 }
 
 // direction reads ASC or DESC and NULLS FIRST or LAST.
@@ -381,12 +367,4 @@ func (p *parser) direction() (desc bool, nulls NullOrder) {
 	return desc, nulls
 }
 
-func (p *parser) exprs() []Expr {
-	var out []Expr
-	for {
-		out = append(out, p.expr())
-		if !p.op(",") {
-			return out
-		}
-	}
-}
+func (p *parser) exprs() []Expr { return list(p, p.expr) }

@@ -57,12 +57,12 @@ func (p *parser) rows(s *Insert) {
 	if !p.word("VALUES") {
 		p.fail("expected VALUES or SELECT, found %s%s", p.found(), p.meant("VALUES", "SELECT"))
 	}
-	for {
+	s.Rows = list(p, func() []Expr {
 		pos := p.tok.pos
 		p.needOp("(")
 		row := []Expr{}
 		for !p.isOp(")") || s.Columns == nil || len(s.Columns) > 0 {
-			row = append(row, p.assigned()...)
+			row = append(row, p.assigned())
 			if !p.op(",") {
 				break
 			}
@@ -71,23 +71,20 @@ func (p *parser) rows(s *Insert) {
 		if want := len(s.Columns); s.Columns != nil && len(row) != want {
 			p.failAt(pos, "%d values for %d columns", len(row), want)
 		}
-		s.Rows = append(s.Rows, row)
-		if !p.op(",") {
-			return
-		}
-	}
+		return row
+	})
 }
 
 // assigned reads an expression or DEFAULT.
-func (p *parser) assigned() []Expr {
+func (p *parser) assigned() Expr {
 	pos := p.tok.pos
 	if p.isWord("DEFAULT") {
 		if next := p.peek(); next.text != "." && next.text != "(" {
 			p.advance()
-			return []Expr{&Default{pos}}
+			return &Default{At{pos}}
 		}
 	}
-	return []Expr{p.expr()}
+	return p.expr()
 }
 
 // upsert reads what follows ON CONFLICT.
@@ -110,20 +107,16 @@ func (p *parser) upsert(pos int) *Upsert {
 }
 
 func (p *parser) assignments() []Assignment {
-	var out []Assignment
-	for {
+	return list(p, func() Assignment {
 		a := Assignment{Column: p.name("column")}
 		if p.isOp(".") {
 			p.failAt(a.Column.Pos, "SET takes the name of the column alone; leave out %s.",
 				a.Column.Text)
 		}
 		p.needOp("=")
-		a.Value = p.assigned()[0]
-		out = append(out, a)
-		if !p.op(",") {
-			return out
-		}
-	}
+		a.Value = p.assigned()
+		return a
+	})
 }
 
 func (p *parser) update() Statement {
@@ -173,13 +166,9 @@ func (p *parser) delete() Statement {
 }
 
 // returning reads RETURNING and its columns, nil without.
-func (p *parser) returning() (out []Output) {
+func (p *parser) returning() []Output {
 	if !p.word("RETURNING") {
 		return nil
 	}
-	for {
-		if out = append(out, p.output()); !p.op(",") {
-			return out
-		}
-	}
+	return list(p, p.output)
 }
