@@ -66,10 +66,18 @@ type TableChange struct {
 	Last bool
 	// Item is the change of the engine that it is made of, with its version and index.
 	Item engine.Change
+
+	before *engine.Position // of an Item that is not over with this change
 }
 
-// Next is the position after the change.
-func (c *TableChange) Next() engine.Position { return c.Item.Next() }
+// Next is the position after the change. A range delete of several tables is over with the last of
+// its changes; up to there it is the position before them, with which all come again.
+func (c *TableChange) Next() engine.Position {
+	if c.before != nil {
+		return *c.before
+	}
+	return c.Item.Next()
+}
 
 // Clone returns a copy that shares no memory with c.
 func (c *TableChange) Clone() TableChange {
@@ -118,7 +126,7 @@ type tableStream struct {
 	o      *ChangesOptions
 	yield  func(TableChange, error) bool
 	tables map[uint32]*schema.Table
-	known  map[uint32]bool // ids of tables that are or were there
+	next   uint32 // all tables that are or were there have lower ids
 
 	held    TableChange     // the last change, until it is known whether another follows
 	holds   bool            //
@@ -134,12 +142,8 @@ func (s *tableStream) run(ctx context.Context, e *engine.DB, from engine.Positio
 		}
 	}
 	s.shown = from
-	if s.tables, err = definitionsAt(ctx, e, from.Version); err != nil {
+	if err = s.definitionsAt(ctx, e, from.Version); err != nil {
 		return err
-	}
-	s.known = map[uint32]bool{}
-	for id := range s.tables {
-		s.known[id] = true
 	}
 	items := &engine.ChangesOptions{Before: s.o.Before, Visible: s.o.Visible, Stop: s.o.Stop}
 	for c, err := range e.Changes(ctx, from, items) {
@@ -154,28 +158,27 @@ func (s *tableStream) run(ctx context.Context, e *engine.DB, from engine.Positio
 	return nil
 }
 
-// definitionsAt returns the tables that were there before a commit, or are there if that is not
+// definitionsAt begins with the tables that were there before a commit, or are there if that is not
 // kept.
-func definitionsAt(ctx context.Context, e *engine.DB, version uint64) (
-	all map[uint32]*schema.Table, err error) {
+func (s *tableStream) definitionsAt(ctx context.Context, e *engine.DB, version uint64) (err error) {
 	snap, err := e.SnapshotAt(max(version, 1) - 1)
 	if errors.Is(err, engine.ErrGone) {
 		snap, err = e.Snapshot()
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, snap.Close()) }()
 	db, err := Past(ctx, e, snap, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	all = map[uint32]*schema.Table{}
+	s.tables, s.next = map[uint32]*schema.Table{}, db.NextID()
 	for _, t := range db.Tables() {
-		all[t.Schema().ID] = t.Schema()
+		s.tables[t.Schema().ID] = t.Schema()
 	}
-	return all, nil
+	return nil
 }
 
 // change shows what a change of the engine means for tables.
@@ -244,7 +247,7 @@ func (s *tableStream) defined(c *engine.Change) (more bool, err error) {
 			return true, nil
 		}
 	} else {
-		s.tables[id], s.known[id] = out.Table, true
+		s.tables[id], s.next = out.Table, max(s.next, id+1)
 	}
 	if !s.wants(out.Table) && (before == nil || !s.wants(before)) {
 		return true, nil
@@ -267,7 +270,7 @@ func (s *tableStream) item(c *engine.Change) bool {
 	}
 	row, isRow := schema.RowTable(pk)
 	entry, isEntry := schema.EntryTable(pk)
-	if isRow && s.known[row] || isEntry && s.known[entry] || table.InCatalogue(pk) {
+	if isRow && row < s.next || isEntry && entry < s.next || table.InCatalogue(pk) {
 		return true
 	}
 	return s.show(&TableChange{Kind: ItemChanged, Known: c.Known}, c)
@@ -304,6 +307,10 @@ func (s *tableStream) row(t *schema.Table, c *engine.Change) (more bool, err err
 
 // show yields the change before, and holds this one.
 func (s *tableStream) show(out *TableChange, c *engine.Change) bool {
+	if s.holds && s.held.Item.Version == c.Version && s.held.Item.Index == c.Index {
+		before := s.shown
+		s.held.before = &before
+	}
 	if !s.flush(false) {
 		return false
 	}

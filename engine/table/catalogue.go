@@ -254,6 +254,13 @@ func (db *DB) replace(ctx context.Context, core *tableCore, more func(*store.Wri
 	return nil
 }
 
+// NextID returns the id of the table that is made next. Those that were dropped had lower ones.
+func (db *DB) NextID() uint32 {
+	db.schemaMu.Lock()
+	defer db.schemaMu.Unlock()
+	return db.head.NextTable
+}
+
 // Defined returns the table that an item of the catalogue defines. Requires: DefinedID knows it.
 func Defined(key store.Key, value []byte) (*schema.Table, error) {
 	id, _ := DefinedID(key)
