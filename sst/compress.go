@@ -104,9 +104,9 @@ var errRawLength = errors.New("data of another length than the trailer says")
 // decompress decodes the payload, n bytes when decoded, into dst or, if it is too small,
 // into new memory of exactly that size. Requires: the caller bounded n.
 func decompress(dst []byte, codec Codec, payload []byte, n int) ([]byte, error) {
-	switch {
-	case codec == LZ4 && n > len(payload)*maxLZ4Ratio,
-		codec == Snappy && n > len(payload)*maxSnappyRatio:
+	switch size := uint64(len(payload)); { // an int has 32 bits on some machines
+	case codec == LZ4 && uint64(n) > size*maxLZ4Ratio,
+		codec == Snappy && uint64(n) > size*maxSnappyRatio:
 		return nil, errRawLength
 	}
 	raw := dst[:0]

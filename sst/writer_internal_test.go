@@ -414,6 +414,10 @@ func TestDecompress(t *testing.T) {
 	if errors.Is(err, errRawLength) || err2 != errRawLength {
 		t.Errorf("LZ4 of the highest ratio: %v, above: %v", err, err2)
 	}
+	large := make([]byte, 9<<20) // times the ratio more than 32 bits hold
+	if _, err := decompress(nil, LZ4, large, len(large)+1); errors.Is(err, errRawLength) {
+		t.Errorf("LZ4 of a large payload: %v", err)
+	}
 	if _, err := decompress(nil, 9, raw, 5); err == nil || err.Error() != "unknown codec(9)" {
 		t.Errorf("codec 9: %v", err)
 	}
