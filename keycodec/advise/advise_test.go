@@ -244,9 +244,11 @@ func TestTurnsDoNotOnlyGrow(t *testing.T) {
 	s := &advise.Sample{}
 	for i := range 2000 {
 		s.Add([]advise.Value{{Field: "turn", Text: fmt.Appendf(nil, "U%02d", i%100)},
-			{Field: "group", Text: fmt.Appendf(nil, "%d", i*2/3)}})
+			{Field: "group", Text: fmt.Appendf(nil, "%d", i*2/3)},
+			// No float of 64 bits tells these apart.
+			{Field: "large", Text: fmt.Append(nil, math.MaxInt64-2000+i)}})
 	}
-	for name, want := range map[string]bool{"turn": false, "group": true} {
+	for name, want := range map[string]bool{"turn": false, "group": true, "large": true} {
 		if f := fieldOf(t, s.Fields(0), name); f.Rising != want {
 			t.Errorf("%s: rising %v", name, f.Rising)
 		}
@@ -301,6 +303,9 @@ func TestMissingAndWarnings(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not said in %s", want, text)
 		}
+	}
+	if strings.Contains(text, "at has 100 values only") {
+		t.Errorf("a field that is unique has few values: %s", text)
 	}
 	if r.Keys[1].Shard == 0 || r.Keys[0].Shard != 0 {
 		t.Errorf("shards %d and %d", r.Keys[0].Shard, r.Keys[1].Shard)

@@ -110,8 +110,8 @@ func (p *Repeats) Settle(r *Report) {
 		n, about := k.own.repeated()
 		key.Checked, key.Repeated = true, n
 		if n == 0 {
-			key.why("unique: no two of the %s records of the sample have the same key",
-				figure.Count(int64(p.rows)))
+			key.why("unique: no two of the %s records of the sample have the same key%s",
+				figure.Count(int64(p.rows)), k.own.compared())
 			continue
 		}
 		key.why("not unique: %s%s of %s records of the sample repeat the key of another and would"+
@@ -122,10 +122,10 @@ func (p *Repeats) Settle(r *Report) {
 
 // advice names the field that leaves the fewest of so many repeats.
 func (k *keyRepeats) advice(key *Key, repeats uint64) string {
-	best, left, about := "", repeats, ""
+	best, left, about, compared := "", repeats, "", ""
 	for j, name := range k.more {
 		if n, estimated := k.with[j].repeated(); n < left {
-			best, left, about = name, n, estimated
+			best, left, about, compared = name, n, estimated, k.with[j].compared()
 		}
 	}
 	if best == "" {
@@ -133,7 +133,7 @@ func (k *keyRepeats) advice(key *Key, repeats uint64) string {
 	}
 	key.Add = []string{best}
 	if left == 0 {
-		return fmt.Sprintf("add %s, which leaves none", best)
+		return fmt.Sprintf("add %s, which leaves none%s", best, compared)
 	}
 	return fmt.Sprintf("add %s, which leaves %s%s, and more", best, about,
 		figure.Count(int64(left)))
@@ -175,4 +175,12 @@ func (d *distinctKeys) repeated() (n uint64, about string) {
 		about = "about "
 	}
 	return n << d.zeros, about
+}
+
+// compared limits a sentence about all keys to those that were compared.
+func (d *distinctKeys) compared() string {
+	if d.zeros == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", as far as one key in %d shows", uint64(1)<<d.zeros)
 }

@@ -1,7 +1,9 @@
 package advise
 
 import (
+	"fmt"
 	"hash/maphash"
+	"strings"
 	"testing"
 )
 
@@ -31,5 +33,26 @@ func TestDistinctKeysAreBounded(t *testing.T) {
 	}
 	if n, about := exact.repeated(); n != 2*limit || about != "" {
 		t.Errorf("%s%d keys are repeated, want %d", about, n, 2*limit)
+	}
+}
+
+// TestUniqueAsFarAsCompared: where not all keys are compared, the report says of how many it
+// speaks.
+func TestUniqueAsFarAsCompared(t *testing.T) {
+	r := &Report{Keys: make([]Key, 2)}
+	p := &Repeats{hash: map[string]uint64{}, seed: maphash.MakeSeed(), keys: []keyRepeats{
+		{fields: []string{"id"}, own: distinctKeys{limit: 8}},
+		{fields: []string{"group"}, own: distinctKeys{limit: 8}, more: []string{"id"},
+			with: []distinctKeys{{limit: 8}}},
+	}}
+	for i := range 1000 {
+		p.Add([]Value{{"id", fmt.Append(nil, i)}, {"group", fmt.Append(nil, i%4)}})
+	}
+	p.Settle(r)
+	for i, want := range []string{"have the same key, as far as one key in ",
+		"add id, which leaves none, as far as one key in "} {
+		if why := strings.Join(r.Keys[i].Why, "; "); !strings.Contains(why, want) {
+			t.Errorf("%q, want %q", why, want)
+		}
 	}
 }

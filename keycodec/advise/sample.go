@@ -10,6 +10,8 @@ import (
 	"strconv"
 
 	"github.com/axiomhq/hyperloglog"
+
+	"github.com/kstonedb/kstone/keycodec"
 )
 
 // Class is the cardinality class of a field.
@@ -160,7 +162,7 @@ func (c *column) add(text []byte, half bool) {
 		c.inHalf++
 	}
 	switch {
-	case c.present == 0:
+	case c.present == 0 || bytes.Equal(c.last, text):
 	case below(c.last, text):
 		c.rises++
 	case below(text, c.last):
@@ -174,10 +176,16 @@ func (c *column) add(text []byte, half bool) {
 func below(a, b []byte) bool {
 	x, errX := strconv.ParseFloat(string(a), 64)
 	y, errY := strconv.ParseFloat(string(b), 64)
-	if errX == nil && errY == nil {
+	switch {
+	case errX != nil || errY != nil:
+		return bytes.Compare(a, b) < 0
+	case x != y:
 		return x < y
 	}
-	return bytes.Compare(a, b) < 0
+	// Integers from 2^53 on may differ although their floats do not.
+	m, _ := keycodec.ParseDecimal(string(a))
+	n, _ := keycodec.ParseDecimal(string(b))
+	return m.Compare(n) < 0
 }
 
 // Rows returns the number of records.
