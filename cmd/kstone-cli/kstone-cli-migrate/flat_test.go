@@ -5,6 +5,7 @@ package main_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -113,7 +114,8 @@ func makeBadger(path, step string) error {
 		later, past := time.Hour*24*365, time.Nanosecond
 		for _, e := range []*badger.Entry{badger.NewEntry([]byte("ttl"), nil).WithTTL(later),
 			badger.NewEntry([]byte("gone"), nil).WithTTL(past),
-			badger.NewEntry([]byte("meta"), nil).WithMeta(7)} {
+			badger.NewEntry([]byte("meta"), nil).WithMeta(7),
+			{Key: []byte("x"), ExpiresAt: math.MaxUint64}} {
 			err = errors.Join(err, batch.SetEntry(e))
 		}
 	}

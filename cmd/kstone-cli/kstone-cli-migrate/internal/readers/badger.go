@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -144,7 +145,10 @@ func (b *badgerDir) All(context.Context) iter.Seq2[migrate.Pair, error] {
 			if item.UserMeta() != 0 {
 				b.metas++
 			}
-			p := migrate.Pair{Key: item.Key(), Value: value, Expiry: int64(item.ExpiresAt()) * 1000}
+			p := migrate.Pair{Key: item.Key(), Value: value}
+			if at := item.ExpiresAt(); at <= math.MaxInt64/1000 { // or else never
+				p.Expiry = int64(at) * 1000
+			}
 			if !yield(p, err) || err != nil {
 				return
 			}
