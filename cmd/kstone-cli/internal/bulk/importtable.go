@@ -270,16 +270,14 @@ func timeOfNumber(c *schema.Column, text []byte) (expr.Value, error) {
 // is refused, they are written one by one.
 func (im *rowImporter) write(ctx context.Context, g *parsed[[]expr.Value]) error {
 	lines := g.lines
-	return im.commits.write(g.records, func(rows [][]expr.Value) error {
-		own := lines[:len(rows)]
-		err := im.together(ctx, rows)
-		if refused(err) {
-			err = im.singly(ctx, rows, own)
+	return im.commits.write(g.records, func(rows [][]expr.Value) (int, error) {
+		n, err := im.together(ctx, rows)
+		if refused(err) || len(rows) == 1 && errors.Is(err, store.ErrTooLarge) {
+			err = im.singly(ctx, rows[n:], lines[n:])
+			n = len(rows)
 		}
-		if !errors.Is(err, store.ErrTooLarge) {
-			lines = lines[len(rows):]
-		}
-		return err
+		lines = lines[n:]
+		return n, err
 	})
 }
 
@@ -291,16 +289,16 @@ func refused(err error) bool {
 		errors.As(err, &unfit)
 }
 
-// together writes rows in one commit.
-func (im *rowImporter) together(ctx context.Context, rows [][]expr.Value) error {
+// together writes rows at once, and returns how many.
+func (im *rowImporter) together(ctx context.Context, rows [][]expr.Value) (int, error) {
 	if im.Flags.ifAbsent {
 		n, err := im.table.InsertMany(ctx, slices.Values(rows))
 		im.sum.Written += int64(n)
-		return err
+		return n, err
 	}
 	done, err := im.table.Upsert(ctx, slices.Values(rows))
 	im.count(done)
-	return err
+	return done.New + done.Replaced, err
 }
 
 func (im *rowImporter) count(done table.Upserted) {
@@ -323,7 +321,7 @@ func (im *rowImporter) singly(ctx context.Context, rows [][]expr.Value, lines []
 			im.count(done)
 		case im.Flags.ifAbsent && errors.As(err, &unique) && unique.Index == plan.PrimaryIndex:
 			im.sum.Kept++
-		case refused(err):
+		case refused(err), errors.Is(err, store.ErrTooLarge):
 			im.reject(lines[i], cli.PlainText(err))
 		default:
 			return err

@@ -137,10 +137,11 @@ func (t *Target) Write(ctx context.Context, chunk [][]expr.Value) error {
 			return err
 		}
 	}
-	return t.commits.write(chunk, func(rows [][]expr.Value) error {
+	return t.commits.write(chunk, func(rows [][]expr.Value) (int, error) {
 		done, err := t.to.Upsert(ctx, slices.Values(rows))
-		t.written.Add(int64(done.New + done.Replaced))
-		return err
+		n := done.New + done.Replaced
+		t.written.Add(int64(n))
+		return n, err
 	})
 }
 
@@ -193,25 +194,27 @@ func (t *Target) Verify(ctx context.Context) error {
 }
 
 // commits writes rows in commits that are not too large for a store.
-type commits struct{ most atomic.Int64 } // rows that were not too many, 0 if none were
+type commits struct{ most atomic.Int64 } // rows that were not too many, 0 if all were so
 
-// write calls f with rows, and if they are too many for a commit, with fewer at a time.
-func (c *commits) write(rows [][]expr.Value, f func([][]expr.Value) error) error {
-	if most := int(c.most.Load()); most > 0 && len(rows) > most {
-		for part := range slices.Chunk(rows, most) {
-			if err := c.write(part, f); err != nil {
-				return err
-			}
+// write calls f with rows, and if they are too many for a commit, with fewer at a time, and then
+// with more again: rows differ. f returns how many it has written, also if there is an error.
+func (c *commits) write(rows [][]expr.Value, f func([][]expr.Value) (int, error)) error {
+	for len(rows) > 0 {
+		most := c.most.Load()
+		part := rows
+		if most > 0 {
+			part = rows[:min(int(most), len(rows))]
 		}
-		return nil
+		done, err := f(part)
+		rows = rows[done:]
+		switch {
+		case len(part) > 1 && errors.Is(err, store.ErrTooLarge):
+			c.most.Store(int64(max(1, (len(part)-done)/2)))
+		case err != nil:
+			return err
+		case len(part) == int(most):
+			c.most.CompareAndSwap(most, most+most/8+1)
+		}
 	}
-	if len(rows) == 0 {
-		return nil
-	}
-	err := f(rows)
-	if len(rows) == 1 || !errors.Is(err, store.ErrTooLarge) {
-		return err
-	}
-	c.most.Store(int64(len(rows) / 2))
-	return c.write(rows, f)
+	return nil
 }

@@ -95,6 +95,10 @@ func TestBytesRoundTrip(t *testing.T) {
 	if text := record.AppendBytes(nil, []byte(lines)); record.IsBytes(text) {
 		t.Errorf("100 short lines are written as %s", text)
 	}
+	quotes := bytes.Repeat([]byte(`"`), 64<<20) // the largest value
+	if n := len(record.AppendBytes(nil, quotes)); n > record.MaxRecordBytes-1<<20 {
+		t.Errorf("the largest value is written in %d bytes, more than are read", n)
+	}
 }
 
 // decoded returns the value of a JSON text. Numbers stay texts: JSON bounds neither their

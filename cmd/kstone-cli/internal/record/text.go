@@ -12,7 +12,8 @@ import (
 //	{"$b64":"AP8="}
 //
 // The text is standard base64 with padding. Text that is mostly control characters is
-// written the same way, since its escapes would be longer.
+// written the same way, since its escapes would be longer, and so is long text of many quotes: its
+// record would be longer than MaxRecordBytes.
 const b64Name = "$b64"
 
 var b64Open = []byte(`{"` + b64Name + `":"`)
@@ -59,7 +60,7 @@ func appendEscaped(dst []byte, r rune) []byte {
 // AppendBytes appends any bytes as JSON: a string if they are text, {"$b64":"…"}
 // otherwise.
 func AppendBytes(dst, b []byte) []byte {
-	if !utf8.Valid(b) || mostlyControl(b) {
+	if !utf8.Valid(b) || mostlyEscaped(b) {
 		return AppendBase64(dst, b)
 	}
 	return AppendString(dst, b)
@@ -72,15 +73,18 @@ func AppendBase64(dst, b []byte) []byte {
 	return append(dst, `"}`...)
 }
 
-// mostlyControl reports whether base64 is shorter than the escapes of b.
-func mostlyControl(b []byte) bool {
-	extra := 0
+// mostlyEscaped reports whether base64 is shorter than the escapes of b. Those of quotes count in
+// long text only.
+func mostlyEscaped(b []byte) bool {
+	extra, long := 0, len(b) > MaxRecordBytes/4
 	for _, c := range b {
 		switch {
 		case c == '\b', c == '\f', c == '\n', c == '\r', c == '\t':
 			extra++
 		case c < 0x20:
 			extra += 5
+		case long && (c == '"' || c == '\\'):
+			extra++
 		}
 	}
 	return extra > 16+len(b)/3

@@ -1,0 +1,72 @@
+package bulk
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/store/remote/remotetest"
+	"github.com/kstonedb/kstone/engine/table"
+)
+
+// Rows that are too large together are written once each, and make the commits of later ones small
+// for a while.
+func TestCommitsGrowAgain(t *testing.T) {
+	const group, room = 500, 1000
+	var c commits
+	written, calls := 0, 0
+	write := func(size int) {
+		err := c.write(make([][]expr.Value, group), func(rows [][]expr.Value) (int, error) {
+			calls++
+			half := len(rows) / 2
+			if len(rows)*size > room { // the first half is a commit of its own
+				if half*size > room {
+					return 0, store.ErrTooLarge
+				}
+				written += half
+				return half, store.ErrTooLarge
+			}
+			written += len(rows)
+			return len(rows), nil
+		})
+		ok(t, err)
+	}
+	write(1)
+	write(room)
+	if calls = 0; written != 2*group {
+		t.Errorf("%d rows are written, want %d", written, 2*group)
+	}
+	for range 20 {
+		write(1)
+	}
+	if calls > 100 {
+		t.Errorf("%d commits for %d small rows after large ones", calls, 20*group)
+	}
+}
+
+// A row that the store does not take is rejected, and all others are imported.
+func TestImportOfARowThatIsTooLarge(t *testing.T) {
+	ctx, s := context.Background(), remotetest.New(false, 100)
+	defer s.Close()
+	db, err := table.OpenStore(ctx, s, nil)
+	ok(t, err)
+	defer db.Close()
+	all := &cli.Tables{DB: db, SQL: sql.Open(db)}
+	ok(t, execAll(ctx, all, "CREATE TABLE t (id INT PRIMARY KEY, v TEXT)"))
+	most := s.Limits().ValueBytes
+	text := fmt.Sprintf("id,v\n1,a\n2,%s\n3,c\n", strings.Repeat("x", most+1))
+	var out strings.Builder
+	a := &cli.App{Out: &out, Err: io.Discard}
+	f := ImportFlags{Format: "csv", Delimiter: ",", table: "t"}
+	err = importTable(ctx, a, all, &f, "file", strings.NewReader(text), -1)
+	if err == nil || !strings.HasPrefix(out.String(), "3 read, 2 written") ||
+		!strings.Contains(out.String(), "1 rejected") {
+		t.Errorf("%s%v", out.String(), err)
+	}
+}
