@@ -16,9 +16,9 @@ import (
 //
 // The naive way: Recover, again and again.
 //
-// Why it fails: it reads everything each time. And it finds damage where there is none: it reads
-// up to a record that is being written; then it searches what lies beyond, where the writer has
-// appended meanwhile, and a valid record there says that what it has not found was synced.
+// Why it fails: it reads everything each time. And it takes a record that is being written for
+// damage: it searches what lies beyond, where the writer has appended meanwhile, and a valid record
+// there says that what it has not found was synced.
 //
 // The way taken: a Follower stands at the end of the last record that was valid. What has a wrong
 // checksum there is looked at again with the next call: it is being written, or is nothing yet.
