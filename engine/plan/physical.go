@@ -173,9 +173,9 @@ func (d *Physical) compile(outputs []Output) (err error) {
 	var entry, row []expr.Expr
 	switch {
 	case d.Point && d.Covering:
-		entry = d.path.residual()
+		entry = d.path.residual(d.path.pred)
 	case d.Point:
-		row = d.path.residual()
+		row = d.path.residual(d.path.rel.pred) // which may be younger than its entry
 	case d.Index == nil:
 		row = d.path.pred
 	default:
@@ -226,10 +226,10 @@ func (d *Physical) compile(outputs []Output) (err error) {
 	return err
 }
 
-// residual returns the terms that a point does not cover, a partial index's included.
-func (p *path) residual() (rest []expr.Expr) {
+// residual returns those of the terms that the key of a point does not stand for.
+func (p *path) residual(terms []expr.Expr) (rest []expr.Expr) {
 	used := make([]bool, len(p.operands))
-	for _, t := range p.rel.pred {
+	for _, t := range terms {
 		seen := false
 		for i, operand := range p.operands {
 			c, ok := t.(expr.Cmp)
