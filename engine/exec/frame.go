@@ -453,6 +453,8 @@ func (f *Frame) row(key store.Key, value []byte) {
 	if f.rested {
 		// Only rows that pass are decoded completely.
 		if !f.decode(key, value, &f.TestColumns) || !f.holds(true, f.Residual) {
+			// The row may have left a partial index, and another one have its place there.
+			f.read.Moved = f.live && f.Point && f.Index.Where != nil
 			return
 		}
 		want = &f.others
