@@ -87,6 +87,7 @@ func (s *Shape) expr(e expr.Expr) {
 		s.b = expr.AppendValue(s.b, e.Value)
 	case expr.Param:
 		s.int(e.Index)
+		s.int(int(e.Collation))
 	case expr.Column:
 		s.int(e.Source)
 		s.int(e.Ordinal)
