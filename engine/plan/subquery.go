@@ -340,10 +340,12 @@ func applies(e expr.Expr) bool {
 }
 
 // among returns the one of some subqueries that is the same, or nil. Those of a query that are the
-// same are one: an expression of ORDER BY can be that of a column of the result.
+// same are one: an expression of ORDER BY can be that of a column of the result. One that is read
+// first is for its place alone, see narrow.
 func (s *subquery) among(others []*subquery) *subquery {
 	for _, other := range others {
-		if other == s || other.kind == s.kind && other.key() == s.key() {
+		if other == s || s.most == 0 && other.most == 0 && other.kind == s.kind &&
+			other.key() == s.key() {
 			return other
 		}
 	}

@@ -51,6 +51,9 @@ func TestValuesOfSemiJoins(t *testing.T) {
 		{"x IN (SELECT a FROM v WHERE a < ?)", 10, "100", false},
 		{"EXISTS (SELECT 1 FROM v WHERE v.a = big.x AND v.a < ?)", 10, "100", false},
 		{"x IN (SELECT a FROM v WHERE a < ?)", 0, "0", false},
+		// What is said of x leaves out no values for another operand.
+		{"x IN (SELECT a FROM v WHERE a < 10) AND x < 5 AND " +
+			"(id < 0 OR x + 5 IN (SELECT a FROM v WHERE a < 10))", 0, "50", false},
 		{"x IN (SELECT a FROM v WHERE " + many + ")", 0, "50000", true},
 		{"EXISTS (SELECT 1 FROM v WHERE v.a = big.x AND " + many + ")", 0, "50000", true},
 	} {
