@@ -43,7 +43,7 @@ func orderKey(index string, s *composite.Schema, values ...any) engine.Key {
 }
 
 // orderSpans gathers spans of composite keys, one for each shard that may have some.
-func orderSpans(index string, spans []composite.Span, err error) (g engine.Gather) {
+func orderSpans(index string, spans []keycodec.Span, err error) (g engine.Gather) {
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -95,10 +95,10 @@ func Example_compositeKeys() {
 	newest := orderSpans("u", spans, err)
 	newest.Reverse, newest.Limit = true, 2
 	show("newest of a user", newest)
-	spans, err = byUser.Range([]any{"USR_12345"}, composite.Including(start),
-		composite.Excluding(start.AddDate(0, 0, 2)))
+	spans, err = byUser.Range([]any{"USR_12345"}, keycodec.Including(start),
+		keycodec.Excluding(start.AddDate(0, 0, 2)))
 	show("two days of a user", orderSpans("u", spans, err))
-	spans, err = byUser.Range(nil, composite.Including("USR_2"), composite.Bound{})
+	spans, err = byUser.Range(nil, keycodec.Including("USR_2"), keycodec.Bound{})
 	show("other users", orderSpans("u", spans, err))
 
 	// The second key has no payload: its fields make the first one.

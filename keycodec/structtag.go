@@ -15,7 +15,7 @@ import (
 //
 // with these options:
 //
-//	s ms us ns full     the unit, of a time.Time; it has to be given
+//	s ms us ns full day the unit, of a time.Time; it has to be given
 //	decimal(N)          N decimal places, of a Decimal or an int64 that is the coefficient
 //	ascii unicode       the collation, of a string
 //	keepcase            keep the case of a collated string

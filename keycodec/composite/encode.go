@@ -128,7 +128,7 @@ func (s *Schema) appendField(dst []byte, i int, v any) ([]byte, error) {
 		}
 	case Decimal:
 		var n int64
-		if n, err = f.scaled(v); err == nil {
+		if n, err = f.coefficient(v); err == nil {
 			dst = keycodec.AppendInt64(dst, n)
 		}
 	}
@@ -241,6 +241,20 @@ func (f Field) uuid(v any) (keycodec.UUID, error) {
 		return u, nil
 	}
 	return keycodec.UUID{}, f.mismatch(v)
+}
+
+// coefficient refuses what is no whole number of units or does not fit: rounding or wrapping would
+// make two values equal.
+func (f Field) coefficient(v any) (int64, error) {
+	d, ok := v.(keycodec.Decimal)
+	if !ok {
+		return 0, f.mismatch(v)
+	}
+	n, err := d.Coefficient(int32(f.Scale))
+	if err != nil {
+		return 0, f.refuse("%s", strings.TrimPrefix(err.Error(), "keycodec: "))
+	}
+	return n, nil
 }
 
 func (f Field) mismatch(v any) error {

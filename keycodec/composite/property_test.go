@@ -153,7 +153,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-func contains(spans []composite.Span, key []byte) bool {
+func contains(spans []keycodec.Span, key []byte) bool {
 	for _, span := range spans {
 		if span.Contains(key) {
 			return true
@@ -182,18 +182,18 @@ func TestSpansAreExact(t *testing.T) {
 			return
 		}
 		checkOrdered(t, spans)
-		bounds := [2]composite.Bound{}
+		bounds := [2]keycodec.Bound{}
 		want := equal
 		if kind := rapid.IntRange(0, 2).Draw(t, "low"); kind > 0 {
 			c := compareValues(a[n], lo[n])
-			bounds[0] = [...]composite.Bound{{}, composite.Including(lo[n]),
-				composite.Excluding(lo[n])}[kind]
+			bounds[0] = [...]keycodec.Bound{{}, keycodec.Including(lo[n]),
+				keycodec.Excluding(lo[n])}[kind]
 			want = want && (c > 0 || c == 0 && kind == 1)
 		}
 		if kind := rapid.IntRange(0, 2).Draw(t, "high"); kind > 0 {
 			c := compareValues(a[n], hi[n])
-			bounds[1] = [...]composite.Bound{{}, composite.Including(hi[n]),
-				composite.Excluding(hi[n])}[kind]
+			bounds[1] = [...]keycodec.Bound{{}, keycodec.Including(hi[n]),
+				keycodec.Excluding(hi[n])}[kind]
 			want = want && (c < 0 || c == 0 && kind == 1)
 		}
 		spans = must(s.Range(lo[:n], bounds[0], bounds[1]))
@@ -213,7 +213,7 @@ func TestSpansAreExact(t *testing.T) {
 	})
 }
 
-func checkOrdered(t *rapid.T, spans []composite.Span) {
+func checkOrdered(t *rapid.T, spans []keycodec.Span) {
 	for i, span := range spans {
 		if span.End == nil && i < len(spans)-1 ||
 			span.End != nil && bytes.Compare(span.Start, span.End) >= 0 ||
@@ -235,11 +235,11 @@ func TestAllFFHasNoEnd(t *testing.T) {
 	if len(spans) != 1 || spans[0].End != nil || !spans[0].Contains(last) {
 		t.Errorf("the spans %x do not hold %x without an end", spans, last)
 	}
-	above := must(s.Range(nil, composite.Excluding(most), composite.Bound{}))
+	above := must(s.Range(nil, keycodec.Excluding(most), keycodec.Bound{}))
 	if above != nil {
 		t.Errorf("above the largest value there is %x", above)
 	}
-	upTo := must(s.Range(nil, composite.Bound{}, composite.Including(most)))
+	upTo := must(s.Range(nil, keycodec.Bound{}, keycodec.Including(most)))
 	if !contains(upTo, last) || !contains(upTo, must(s.Append(nil, keycodec.UUID{}, 0))) {
 		t.Errorf("up to the largest value there is only %x", upTo)
 	}
@@ -248,9 +248,9 @@ func TestAllFFHasNoEnd(t *testing.T) {
 // The two ends of a span are memory of their own: changing one leaves the other.
 func TestSpanEndsShareNoMemory(t *testing.T) {
 	s := orders()
-	for _, spans := range [][]composite.Span{must(s.Prefix("u")), must(s.BeginsWith("u")),
-		must(s.Prefix("u", 1, orderID)), must(s.Range([]any{"u"}, composite.Including(1),
-			composite.Including(2))), must(s.Prefix())[:1]} {
+	for _, spans := range [][]keycodec.Span{must(s.Prefix("u")), must(s.BeginsWith("u")),
+		must(s.Prefix("u", 1, orderID)), must(s.Range([]any{"u"}, keycodec.Including(1),
+			keycodec.Including(2))), must(s.Prefix())[:1]} {
 		start := bytes.Clone(spans[0].Start)
 		for i := range spans[0].End {
 			spans[0].End[i] ^= 0xff
@@ -263,23 +263,23 @@ func TestSpanEndsShareNoMemory(t *testing.T) {
 
 func TestSpanErrors(t *testing.T) {
 	s := orders()
-	for why, f := range map[string]func() ([]composite.Span, error){
-		"too many values": func() ([]composite.Span, error) { return s.Prefix("u", 1, orderID, 1) },
-		"a bad value":     func() ([]composite.Span, error) { return s.Prefix(-1) },
-		"nothing to bound": func() ([]composite.Span, error) {
-			return s.Range([]any{"u", 1, orderID}, composite.Bound{}, composite.Bound{})
+	for why, f := range map[string]func() ([]keycodec.Span, error){
+		"too many values": func() ([]keycodec.Span, error) { return s.Prefix("u", 1, orderID, 1) },
+		"a bad value":     func() ([]keycodec.Span, error) { return s.Prefix(-1) },
+		"nothing to bound": func() ([]keycodec.Span, error) {
+			return s.Range([]any{"u", 1, orderID}, keycodec.Bound{}, keycodec.Bound{})
 		},
-		"a bad bound": func() ([]composite.Span, error) {
-			return s.Range([]any{"u"}, composite.Including(int64(-1)), composite.Bound{})
+		"a bad bound": func() ([]keycodec.Span, error) {
+			return s.Range([]any{"u"}, keycodec.Including(int64(-1)), keycodec.Bound{})
 		},
-		"a bad upper bound": func() ([]composite.Span, error) {
-			return s.Range([]any{"u"}, composite.Bound{}, composite.Excluding("x"))
+		"a bad upper bound": func() ([]keycodec.Span, error) {
+			return s.Range([]any{"u"}, keycodec.Bound{}, keycodec.Excluding("x"))
 		},
-		"the beginning of a time": func() ([]composite.Span, error) { return s.BeginsWith("u", 1) },
-		"the beginning of nothing": func() ([]composite.Span, error) {
+		"the beginning of a time": func() ([]keycodec.Span, error) { return s.BeginsWith("u", 1) },
+		"the beginning of nothing": func() ([]keycodec.Span, error) {
 			return s.BeginsWith()
 		},
-		"a zero byte": func() ([]composite.Span, error) { return s.BeginsWith("u\x00") },
+		"a zero byte": func() ([]keycodec.Span, error) { return s.BeginsWith("u\x00") },
 	} {
 		if spans, err := f(); err == nil {
 			t.Errorf("%s: spans %x", why, spans)
@@ -287,7 +287,7 @@ func TestSpanErrors(t *testing.T) {
 	}
 	// A range that holds no value has no span; without the first field there are as many
 	// spans as shards.
-	spans := must(s.Range([]any{"u"}, composite.Including(2), composite.Excluding(2)))
+	spans := must(s.Range([]any{"u"}, keycodec.Including(2), keycodec.Excluding(2)))
 	if spans != nil {
 		t.Errorf("an empty range has the spans %x", spans)
 	}

@@ -8,46 +8,23 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
-// Span is the range of keys [Start, End). A nil End means that there is no upper bound.
-type Span struct {
-	Start, End []byte
-}
-
-// Contains reports whether key lies in the span.
-func (s Span) Contains(key []byte) bool {
-	return bytes.Compare(s.Start, key) <= 0 && (s.End == nil || bytes.Compare(key, s.End) < 0)
-}
-
-// Bound is one end of a range of values. The zero Bound leaves the range open.
-type Bound struct {
-	value     any
-	set       bool
-	exclusive bool
-}
-
-// Including returns the bound at v, with v in the range.
-func Including(v any) Bound { return Bound{value: v, set: true} }
-
-// Excluding returns the bound at v, with v outside of the range.
-func Excluding(v any) Bound { return Bound{value: v, set: true, exclusive: true} }
-
 // Prefix returns the spans of the keys whose first fields equal these values:
 // "U001" does not find "U0012". It is one span, except that without any value there is
 // one for each shard. All values of the schema give the span of exactly one key.
-func (s *Schema) Prefix(values ...any) ([]Span, error) {
+func (s *Schema) Prefix(values ...any) ([]keycodec.Span, error) {
 	if len(values) == len(s.fields) {
 		key, err := s.Append(nil, values...)
 		if err != nil {
 			return nil, err
 		}
-		return []Span{{key, keycodec.Successor(nil, key)}}, nil
+		return []keycodec.Span{{Start: key, End: keycodec.Successor(nil, key)}}, nil
 	}
-	return s.Range(values, Bound{}, Bound{})
+	return s.Range(values, keycodec.Bound{}, keycodec.Bound{})
 }
 
 // BeginsWith is Prefix, except that the last value, a string, is the beginning of what
 // it finds.
-func (s *Schema) BeginsWith(values ...any) ([]Span, error) {
+func (s *Schema) BeginsWith(values ...any) ([]keycodec.Span, error) {
 	last := len(values) - 1
 	if last < 0 || last >= len(s.fields) {
 		return nil, fmt.Errorf("composite: %d values for %d fields", len(values), len(s.fields))
@@ -63,10 +40,9 @@ func (s *Schema) BeginsWith(values ...any) ([]Span, error) {
 	if err != nil {
 		return nil, err
 	}
-	spans := make([]Span, len(bases))
+	spans := make([]keycodec.Span, len(bases))
 	for i, base := range bases {
-		base = append(base, text...)
-		spans[i] = Span{base, end(base)}
+		spans[i] = keycodec.PrefixSpan(append(base, text...))
 	}
 	return spans, nil
 }
@@ -74,7 +50,7 @@ func (s *Schema) BeginsWith(values ...any) ([]Span, error) {
 // Range returns the spans of the keys whose first fields have the values of equal, and
 // whose next field lies between lo and hi. The spans are sorted and disjoint: one, or one
 // for each shard if equal is empty, or none if no value lies between lo and hi.
-func (s *Schema) Range(equal []any, lo, hi Bound) ([]Span, error) {
+func (s *Schema) Range(equal []any, lo, hi keycodec.Bound) ([]keycodec.Span, error) {
 	field := len(equal)
 	if field >= len(s.fields) {
 		return nil, fmt.Errorf("composite: no field for a range after the %d values", field)
@@ -83,43 +59,44 @@ func (s *Schema) Range(equal []any, lo, hi Bound) ([]Span, error) {
 	if err != nil {
 		return nil, err
 	}
-	var spans []Span
+	var spans []keycodec.Span
 	for _, base := range bases {
-		span := Span{base, end(base)}
-		if lo.set {
-			if span.Start, err = s.above(base, field, lo.value, lo.exclusive); err != nil {
-				return nil, err
-			}
+		span := keycodec.PrefixSpan(base)
+		if lo.Kind != keycodec.Unbounded {
+			span.Start, err = s.above(base, field, lo, keycodec.Exclusive)
 		}
-		if hi.set {
-			if span.End, err = s.above(base, field, hi.value, !hi.exclusive); err != nil {
-				return nil, err
-			}
+		if hi.Kind != keycodec.Unbounded && err == nil {
+			span.End, err = s.above(base, field, hi, keycodec.Inclusive)
 		}
-		if span.Start == nil || span.End != nil && bytes.Compare(span.Start, span.End) >= 0 {
-			continue
+		if err != nil {
+			return nil, err
 		}
-		spans = append(spans, span)
+		if span.Start != nil && !span.Empty() {
+			spans = append(spans, span)
+		}
 	}
 	return spans, nil
 }
 
-// above returns the lowest key that begins with base and goes on with v or more; after v
-// if that is not to be included. Nil means that there is none.
-func (s *Schema) above(base []byte, field int, v any, past bool) ([]byte, error) {
-	n := len(base)
-	key, err := s.appendField(bytes.Clone(base), field, v)
+// above returns the lowest key that begins with base and goes on with the value of a bound or
+// more; after the value if the bound is of kind past. Nil means that there is none.
+func (s *Schema) above(base []byte, field int, b keycodec.Bound, past keycodec.BoundKind,
+) ([]byte, error) {
+	if b.Kind > keycodec.Exclusive {
+		return nil, fmt.Errorf("composite: %d is not a kind of bound", b.Kind)
+	}
+	key, err := s.appendField(bytes.Clone(base), field, b.Value)
 	switch {
 	case err != nil:
 		return nil, err
-	case past && field == len(s.fields)-1:
+	case b.Kind == past && field == len(s.fields)-1:
 		return keycodec.Successor(nil, key), nil
-	case past:
-		return end(key), nil
+	case b.Kind == past:
+		return keycodec.PrefixSpan(key).End, nil
 	case field < len(s.fields)-1:
 		key = key[:len(key)-len(s.delimiter)]
 	}
-	return key[:max(n, len(key))], nil
+	return key, nil
 }
 
 // bases returns what the keys begin with whose first fields have these values: one start,
@@ -134,13 +111,4 @@ func (s *Schema) bases(values []any) ([][]byte, error) {
 		bases[i] = append(binary.BigEndian.AppendUint16(nil, uint16(i)), s.delimiter...)
 	}
 	return bases, nil
-}
-
-// end returns the exclusive end of the keys that begin with prefix, or nil.
-func end(prefix []byte) []byte {
-	e, ok := keycodec.PrefixEnd(nil, prefix)
-	if !ok {
-		return nil
-	}
-	return e
 }
