@@ -189,10 +189,10 @@ func (r *Report) inspect(k *Key, s *Sample) {
 		k.Shard = shards
 		k.why("%s only grows: without shards all writes go to one end", first.Name)
 	}
-	if first.Class == Low && !first.Unique && k.Needed == 1 {
+	reads := s.Reads(k.Fields[:1], r.Rows)
+	if first.Class == Low && k.Needed == 1 && reads > 1 {
 		r.note("%s has %s values only: reading one reads about %s records; a scan may do as well",
-			first.Name, figure.Count(int64(first.Distinct)),
-			figure.Count(int64(s.Reads(k.Fields[:1], r.Rows))))
+			first.Name, figure.Count(int64(first.Distinct)), figure.Count(int64(reads)))
 	}
 	for _, name := range k.Fields {
 		if f, _ := find(r.Fields, name); f.Missing > 0 {

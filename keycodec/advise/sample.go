@@ -130,8 +130,10 @@ func (s *Sample) keep(record []Value) {
 // as one of them, itself included: what a query reads that asks for the values of a record.
 // It is the share of pairs of kept records that agree; so values that many records have
 // count as often as they are asked for, and fields that depend on each other count once.
+// A record that lacks a field is equal to none. Of a field that no record has nothing is known.
 func (s *Sample) Reads(names []string, rows uint64) uint64 {
-	if len(names) == 0 || len(s.kept) < 2 {
+	unknown := func(name string) bool { return s.fields[name] == nil }
+	if len(names) == 0 || len(s.kept) < 2 || slices.ContainsFunc(names, unknown) {
 		return rows
 	}
 	groups := map[string]uint64{}
@@ -139,20 +141,21 @@ func (s *Sample) Reads(names []string, rows uint64) uint64 {
 	for _, record := range s.kept {
 		key = key[:0]
 		for _, name := range names {
-			h := uint64(0)
-			if c := s.fields[name]; c != nil && c.at < len(record) {
-				h = record[c.at]
+			if at := s.fields[name].at; at < len(record) && record[at] != 0 {
+				key = binary.BigEndian.AppendUint64(key, record[at])
 			}
-			key = binary.BigEndian.AppendUint64(key, h)
 		}
-		groups[string(key)]++
+		if len(key) == 8*len(names) {
+			groups[string(key)]++
+		}
 	}
-	pairs, n := uint64(0), uint64(len(s.kept))
+	pairs, whole := uint64(0), uint64(0)
 	for _, size := range groups {
 		pairs += size * (size - 1)
+		whole += size
 	}
-	others := float64(rows-min(1, rows)) * float64(pairs) / float64(n*(n-1))
-	return min(rows, 1+uint64(others+0.5))
+	share := float64(pairs) / float64(max(whole, 1)*uint64(len(s.kept)-1))
+	return min(rows, 1+uint64(float64(rows-min(1, rows))*share+0.5))
 }
 
 func (c *column) add(text []byte, half bool) {
