@@ -2,6 +2,7 @@ package statistics
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -44,10 +45,10 @@ func newEntryCollector(t *schema.Table, x *schema.Index) *keyCollector {
 	return newKeyCollector(t, x.ID, parts)
 }
 
-// addRow adds the key of a row.
-func (c *keyCollector) addRow(it *store.Item) error {
-	c.key = append(append(c.key[:0], it.Key.PK[c.head:]...), it.Key.SK...)
-	return c.add(len(it.Value) + c.head)
+// addRow adds the key of a row, whose value has so many bytes.
+func (c *keyCollector) addRow(key store.Key, value int) error {
+	c.key = append(append(c.key[:0], key.PK[c.head:]...), key.SK...)
+	return c.add(value + c.head)
 }
 
 // addEntry adds the sort key of an entry; more is the size of the rest of the entry.
@@ -79,8 +80,7 @@ type columnCollector struct {
 	t        *schema.Table
 	sketches []*plan.Sketch
 	buf      []byte
-	// versions and values are a sample of rows in the order of writing: of columns that a
-	// key can begin with.
+	// versions and values are a sample of rows, shortened, in the order of writing.
 	versions []uint64
 	values   [][]expr.Value
 	seen     int
@@ -113,9 +113,38 @@ func (c *columnCollector) add(row []expr.Value, version uint64) {
 	if c.seen%step != 0 {
 		return
 	}
-	own := slices.Clone(row)
-	schema.CloneRow(own)
-	c.versions, c.values = append(c.versions, version), append(c.values, own)
+	c.versions = append(c.versions, version)
+	c.values = append(c.values, shortened(row, schema.ColumnSet{}))
+}
+
+// maxKept is how many bytes of a value a sample keeps, and then a hash of all. Why: a sample of
+// large rows does not fit into memory.
+const maxKept = 256
+
+// shortened returns a copy of a row with long values shortened, and without lists, but for the
+// columns that are needed. Different values stay different, and almost all in their order.
+func shortened(row []expr.Value, needed schema.ColumnSet) []expr.Value {
+	out := make([]expr.Value, len(row))
+	for i, v := range row {
+		text, isText := v.AsString()
+		bytes, isBytes := v.AsBytes()
+		switch {
+		case needed.Has(i):
+		case v.Kind() == expr.KindList:
+			continue
+		case isText && len(text) > maxKept:
+			v = expr.String(short(text))
+		case isBytes && len(bytes) > maxKept:
+			v = expr.Bytes([]byte(short(bytes)))
+		}
+		out[i] = v.Clone()
+	}
+	return out
+}
+
+func short(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return s[:maxKept] + string(sum[:16])
 }
 
 // counts reports whether a value of a column counts among its different values.

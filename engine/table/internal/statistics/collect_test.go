@@ -1,11 +1,13 @@
 package statistics_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"math"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -269,5 +271,52 @@ func TestCollectUnreadable(t *testing.T) {
 	}
 	if _, err := statistics.Collect(ctx, s, r, statistics.Options{}); err != nil || entries != 6 {
 		t.Errorf("%d entries were damaged and are whole again: %v", entries, err)
+	}
+}
+
+// largeRows is a store.Sampler of rows with texts of 1 MiB that differ in their last bytes. At the
+// end of a scan it notes how many bytes live.
+type largeRows struct {
+	*items
+	t    *schema.Table
+	n    int
+	live uint64
+}
+
+func (s *largeRows) Scan(context.Context, store.Range) iter.Seq2[store.Item, error] {
+	return func(yield func(store.Item, error) bool) {
+		text := bytes.Repeat([]byte{'x'}, 1<<20)
+		for i := range s.n {
+			row := []expr.Value{expr.Int(int64(i)), expr.String(fmt.Sprintf("%s%d", text, i))}
+			it := store.Item{Version: uint64(i + 1)}
+			var errs [2]error
+			it.Key.PK, it.Key.SK, errs[0] = s.t.AppendRowKey(nil, nil, row)
+			it.Value, errs[1] = s.t.AppendRow(nil, row)
+			if !yield(it, errors.Join(errs[:]...)) {
+				return
+			}
+		}
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		s.live = m.HeapAlloc
+	}
+}
+
+// A sample of large rows takes little memory, and different values count as such.
+func TestCollectLargeRows(t *testing.T) {
+	s, err := schema.New(schema.Table{Name: "large", ID: 7, PK: []schema.KeyColumn{{}},
+		Columns: []schema.Column{{Name: "id", Type: keycodec.TypeInt64},
+			{Name: "body", Type: keycodec.TypeString}}})
+	ok(t, err)
+	for _, sample := range []int{0, 64} {
+		r := &largeRows{t: s, n: 64}
+		got, err := statistics.Collect(ctx, s, r, statistics.Options{SampleRows: sample, Seed: 1})
+		ok(t, err)
+		if got.Rows != 64 || !near(got.Distinct[1], 64) || got.RowBytes < 1<<20 ||
+			r.live > 32<<20 {
+			t.Errorf("sample %d: %v rows of %v bytes, %v different values; %d bytes live", sample,
+				got.Rows, got.RowBytes, got.Distinct, r.live)
+		}
 	}
 }

@@ -83,7 +83,7 @@ func (a *analyzer) rows(ctx context.Context) (*plan.TableStats, error) {
 		}
 		size += itemBytes(&it)
 		a.tell("", 1)
-		if err := c.addRow(&it); err != nil {
+		if err := c.addRow(it.Key, len(it.Value)); err != nil {
 			return nil, err
 		}
 		if err := a.t.Decode(row, it.Key, it.Value, nil); err != nil {

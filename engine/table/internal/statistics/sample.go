@@ -24,56 +24,79 @@ import (
 
 // sampled looks at some rows.
 func (a *analyzer) sampled(ctx context.Context) (*plan.TableStats, error) {
-	s, err := a.sample(ctx)
+	s := &rowSample{t: a.t, needed: neededBy(a.t), most: a.o.SampleRows, row: a.t.Row()}
+	err := a.sample(ctx, func(it *store.Sampled, rng *rand.Rand) error { return s.add(it, rng) })
 	if err != nil {
 		return nil, err
 	}
 	return a.statsOf(s)
 }
 
-// Count estimates the number of rows of a table by a sample of so many parts.
-func Count(ctx context.Context, t *schema.Table, r store.Reader, parts int) (float64, error) {
-	s, err := (&analyzer{t: t, r: r, o: Options{SampleRows: parts}}).sample(ctx)
-	if err != nil {
-		return 0, err
+// neededBy returns the columns that entries of indexes follow from.
+func neededBy(t *schema.Table) (all schema.ColumnSet) {
+	for _, x := range t.Indexes {
+		if x.State == schema.Ready {
+			all.Union(schema.Columns(slices.Concat(x.Ordinals(), x.Include)...))
+			for c := range expr.Columns(x.Where) {
+				all.Add(c.Ordinal)
+			}
+		}
 	}
-	return s.count, nil
+	return all
 }
 
-// sample reads a sample of the rows.
-func (a *analyzer) sample(ctx context.Context) (*rowSample, error) {
+// Count estimates the number of rows of a table by a sample of so many parts.
+func Count(ctx context.Context, t *schema.Table, r store.Reader, parts int) (n float64,
+	err error) {
+	a := &analyzer{t: t, r: r, o: Options{SampleRows: parts}}
+	err = a.sample(ctx, func(it *store.Sampled, _ *rand.Rand) error {
+		n += it.Weight
+		return nil
+	})
+	return n, err
+}
+
+// sample calls f with a sample of the rows, and a source of random numbers.
+func (a *analyzer) sample(ctx context.Context,
+	f func(*store.Sampled, *rand.Rand) error) error {
 	seed := a.o.Seed
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
-	s := &rowSample{most: a.o.SampleRows, rng: rng}
 	rg := rowio.Rows(a.t)
 	q := store.Sample{Parts: a.o.SampleRows, Rand: rng}
 	q.From.PK, q.To.PK = rg.From, rg.To
 	for it, err := range store.SampleOf(ctx, a.r, q) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		a.tell("", 1)
-		s.add(&it)
+		if err := f(&it, rng); err != nil {
+			return err
+		}
 	}
-	return s, nil
+	return nil
 }
 
 // rowSample chooses rows out of those that it is shown, with probabilities that are
 // proportional to their weights, without replacement (Efraimidis and Spirakis, 2006).
 type rowSample struct {
-	most  int
-	rng   *rand.Rand
-	rows  []chosenRow // a heap, the row that goes next first
-	count float64     // estimated rows of the table
-	bytes float64     // of the table
+	t      *schema.Table
+	needed schema.ColumnSet
+	most   int
+	row    []expr.Value
+	rows   []chosenRow // a heap, the row that goes next first
+	count  float64     // estimated rows of the table
+	bytes  float64     // of the table
 }
 
 type chosenRow struct {
-	item store.Item
-	rank float64 // a random number, the smaller the better
+	key     store.Key
+	values  []expr.Value // shortened
+	version uint64
+	bytes   int     // of the stored value
+	rank    float64 // a random number, the smaller the better
 }
 
 func (s *rowSample) Len() int           { return len(s.rows) }
@@ -88,17 +111,26 @@ func (s *rowSample) Pop() any {
 	return last
 }
 
-func (s *rowSample) add(it *store.Sampled) {
+func (s *rowSample) add(it *store.Sampled, rng *rand.Rand) error {
 	s.count += it.Weight
 	s.bytes += it.Weight * itemBytes(&it.Item)
-	rank := s.rng.ExpFloat64() / it.Weight
-	switch {
-	case len(s.rows) < s.most:
-		heap.Push(s, chosenRow{it.Clone(), rank})
-	case rank < s.rows[0].rank:
-		s.rows[0] = chosenRow{it.Clone(), rank}
-		heap.Fix(s, 0)
+	rank := rng.ExpFloat64() / it.Weight
+	full := len(s.rows) == s.most
+	if full && rank >= s.rows[0].rank {
+		return nil
 	}
+	if err := s.t.Decode(s.row, it.Key, it.Value, nil); err != nil {
+		return err
+	}
+	own := chosenRow{store.Item{Key: it.Key}.Clone().Key, shortened(s.row, s.needed), it.Version,
+		len(it.Value), rank}
+	if !full {
+		heap.Push(s, own)
+		return nil
+	}
+	s.rows[0] = own
+	heap.Fix(s, 0)
+	return nil
 }
 
 // statsOf makes the statistics of the table of a sample.
@@ -115,15 +147,11 @@ func (a *analyzer) statsOf(s *rowSample) (*plan.TableStats, error) {
 	}
 	columns := &columnSample{order: newColumnCollector(a.t), seed: hash,
 		values: make([]distinctValues, len(a.t.Columns))}
-	row := a.t.Row()
 	for i := range s.rows {
-		it := &s.rows[i].item
-		if err := a.t.Decode(row, it.Key, it.Value, nil); err != nil {
-			return nil, err
-		}
-		columns.add(row, it.Version)
+		row := &s.rows[i]
+		columns.add(row.values, row.version)
 		for _, k := range keys {
-			if err := k.addRow(it, row); err != nil {
+			if err := k.addRow(row); err != nil {
 				return nil, err
 			}
 		}
@@ -219,15 +247,15 @@ func newKeySample(c *keyCollector, x *schema.Index, seed maphash.Seed) *keySampl
 }
 
 // addRow adds the key of a row, or its entries.
-func (k *keySample) addRow(it *store.Item, row []expr.Value) error {
+func (k *keySample) addRow(row *chosenRow) error {
 	if k.index == nil {
-		err := k.keyCollector.addRow(it)
+		err := k.keyCollector.addRow(row.key, row.bytes)
 		k.note()
 		return err
 	}
 	k.entries.Reset()
 	var unfit *schema.EntryError
-	err := k.index.AppendEntries(&k.entries, it.Key, row)
+	err := k.index.AppendEntries(&k.entries, row.key, row.values)
 	if errors.As(err, &unfit) { // the index cannot have it, and has not
 		return nil
 	}
