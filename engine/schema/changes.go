@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"errors"
 	"time"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -21,7 +22,8 @@ type Changes struct {
 // one: old is nil if there was no row, and new is nil if it is deleted. Both are complete
 // rows with the same key, made by Table.Convert or Decode. Entries that stay as they are
 // are not among them unless rewrite is set, which is for a new expiry. Indexes in state
-// Dropping are left alone. Errors are those of Index.AppendEntries; they leave c undefined.
+// Dropping are left alone. Errors are those of Index.AppendEntries; they leave c undefined. The old
+// row may be one that an index cannot have while that is being built.
 func (t *Table) Compute(c *Changes, key keycodec.Key, old, new []expr.Value, rewrite bool) error {
 	c.Delete, c.Put = c.Delete[:0], c.Put[:0]
 	c.before.Reset()
@@ -42,7 +44,10 @@ func (x *Index) compute(c *Changes, key keycodec.Key, old, new []expr.Value, rew
 	c.before.List, c.after.List = c.before.List[:0], c.after.List[:0]
 	if old != nil {
 		if err := x.AppendEntries(&c.before, key, old); err != nil {
-			return err
+			if !x.lacks(err) {
+				return err
+			}
+			c.before.List = c.before.List[:0]
 		}
 	}
 	if new != nil {
@@ -70,6 +75,12 @@ func (x *Index) compute(c *Changes, key keycodec.Key, old, new []expr.Value, rew
 	c.Delete = append(c.Delete, before...)
 	c.Put = append(c.Put, after...)
 	return nil
+}
+
+// lacks reports whether an error says that a row from before the index has no entries in it.
+func (x *Index) lacks(err error) bool {
+	var unfit *EntryError
+	return x.State == Building && errors.As(err, &unfit)
 }
 
 func compareEntries(a, b *Entry) int {

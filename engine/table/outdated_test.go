@@ -102,6 +102,25 @@ func TestStoredDefinitionsAreKnown(t *testing.T) {
 	create(t, db, sharedText)
 }
 
+// A row that an index cannot have is deleted and changed while the index is being built.
+func TestUnfitRowsLeaveAnIndexBeingBuilt(t *testing.T) {
+	db, s, _ := openHooked(t)
+	tab := create(t, db, `{"name":"texts","columns":[{"name":"id","type":"int64"},
+	 {"name":"v","type":"string"}],"primary_key":["id"]}`)
+	long := strings.Repeat("x", 70_000)
+	ok(t, tab.Insert(ctx, row(t, 1, long)))
+	ok(t, tab.Insert(ctx, row(t, 2, long)))
+	own, cancel := context.WithCancel(ctx)
+	s.hook = cancel
+	wantIs(t, db.CreateIndex(own, "texts", newIndex("by_v", 1, false), nil), context.Canceled)
+	ok(t, tab.Delete(ctx, row(t, 1)))
+	ok(t, tab.Put(ctx, row(t, 2, "short")))
+	ok(t, db.CreateIndex(ctx, "texts", newIndex("by_v", 1, false), nil))
+	if n := verify(t, tab).Entries["by_v"]; n != 1 {
+		t.Errorf("%d entries, want 1", n)
+	}
+}
+
 func TestRowsOfANewerDefinitionAreRead(t *testing.T) {
 	db, s, tab := openHooked(t)
 	s.hook = newerRow(t, db, tab)

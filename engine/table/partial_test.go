@@ -98,7 +98,9 @@ func TestIndexesThatRefuseEveryRowCanBeDropped(t *testing.T) {
 		}
 		wantNamed("inserting", tab.Insert(ctx, row(t, 2, "b", []string{})))
 		wantNamed("replacing", tab.Put(ctx, row(t, 1, "b", []string{})))
-		wantNamed("deleting", tab.Delete(ctx, row(t, 1)))
+		if state == schema.Ready { // a row from before one that is being built has no entry
+			wantNamed("deleting", tab.Delete(ctx, row(t, 1)))
+		}
 		if got := all(t, db, from(tab, nil)); len(got) != 1 {
 			t.Errorf("%q", got)
 		}
