@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/internal/commit"
+	"github.com/kstonedb/kstone/internal/base"
 )
 
 // WriteOption says how a write differs from the usual one. Those of an item are [TTL] and
@@ -38,7 +39,7 @@ func ExpiresAt(t time.Time) Expiry {
 	if t.IsZero() {
 		return 0
 	}
-	return Expiry(max(1, t.UnixMilli()))
+	return Expiry(base.ExpiryOf(t))
 }
 
 // MaxWait bounds how long a write waits for flushes and merges to catch up, or, a delete,

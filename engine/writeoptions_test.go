@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -45,9 +46,14 @@ func TestItemOptions(t *testing.T) {
 			ok(t, db.Delete(pk(name)))
 		}
 	}
-	past := engine.ExpiresAt(time.UnixMilli(-5))
-	if past != 1 {
-		t.Errorf("a moment before 1970 is expiry %d, want 1", past)
+	for at, want := range map[time.Time]engine.Expiry{
+		time.UnixMilli(-5): 1, time.UnixMilli(5): 5, time.Unix(math.MinInt64/1001, 0): 1,
+		time.Unix(1<<63-62135596801, 999999999): math.MaxInt64, // the last time
+		time.UnixMilli(math.MaxInt64):           math.MaxInt64,
+	} {
+		if got := engine.ExpiresAt(at); got != want {
+			t.Errorf("%v is expiry %d, want %d", at, got, want)
+		}
 	}
 	for _, bad := range []engine.ItemOption{engine.TTL(-1), engine.Expiry(-1)} {
 		one, all := []engine.ItemOption{bad}, []engine.WriteOption{bad}

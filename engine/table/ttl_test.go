@@ -2,6 +2,7 @@ package table_test
 
 import (
 	"errors"
+	"math"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,6 +57,11 @@ func TestRowsExpireWithTheirEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantIs(t, put(5, "b", c.now()), table.ErrUnique)
+	ok(t, put(6, "last", time.UnixMilli(math.MaxInt64))) // and later, with what is after it
+	if _, err := tab.Get(ctx, expr.Int(6)); err != nil {
+		t.Error(err)
+	}
+	ok(t, tab.Delete(ctx, row(t, 6)))
 	c.ms.Add(6000)
 	if r := verify(t, tab); r.Rows != 2 {
 		t.Fatalf("%+v", r)

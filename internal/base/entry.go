@@ -1,5 +1,10 @@
 package base
 
+import (
+	"math"
+	"time"
+)
+
 // NumStripes is the number of independent LSM trees. It is part of the on-disk
 // format: a partition key belongs to stripe CRC-32(PK) mod NumStripes for ever.
 const NumStripes = 256
@@ -60,6 +65,18 @@ type Entry struct {
 	// Large says that Value is not the value but a reference to it, see sst.Reader.Value. Files
 	// have such entries; the reads of a stripe resolve them.
 	Large bool
+}
+
+// ExpiryOf returns the Expiry at a time: above zero also before 1970, and the last one there is
+// after the times that have one.
+func ExpiryOf(t time.Time) int64 {
+	switch seconds := t.Unix(); {
+	case seconds < 0:
+		return 1
+	case seconds >= math.MaxInt64/1000:
+		return math.MaxInt64
+	}
+	return max(1, t.UnixMilli())
 }
 
 // Live reports whether the entry shows a value at the given time (Unix

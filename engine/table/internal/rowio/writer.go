@@ -12,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/internal/base"
 )
 
 // Writer collects the operations of one commit: those of rows, and for each of them those
@@ -164,7 +165,7 @@ func (w *Writer) expiry(row []expr.Value) int64 {
 	if !ok {
 		return 0
 	}
-	return max(1, at.UnixMilli())
+	return base.ExpiryOf(at)
 }
 
 // seen is the condition that an item is still what was read.
