@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -165,5 +166,20 @@ func TestLargeRowsAreChangedInSeveralCommits(t *testing.T) {
 	}
 	if len(versions) != 2 {
 		t.Errorf("%d commits", len(versions))
+	}
+}
+
+// Verify keeps few large rows at a time.
+func TestVerifyOfLargeRows(t *testing.T) {
+	db := open(t, nil)
+	tab := create(t, db, `{"name":"t","columns":[{"name":"id","type":"int64"},
+	 {"name":"v","type":"string"}],"primary_key":["id"]}`)
+	for i := range 3 {
+		ok(t, tab.Insert(ctx, row(t, i, strings.Repeat("x", 1<<20))))
+	}
+	parts := 0
+	report, err := tab.Verify(ctx, func(table.Progress) { parts++ })
+	if err != nil || report.Rows != 3 || parts != 3 {
+		t.Errorf("%+v in %d parts, %v", report, parts, err)
 	}
 }

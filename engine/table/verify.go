@@ -125,17 +125,21 @@ func (v *verifier) scan(ctx context.Context, rg store.Range,
 	check func(context.Context) error) error {
 	rg.Unordered = true
 	v.items = v.items[:0]
+	bytes := 0
 	for it, err := range v.r.Scan(ctx, rg) {
 		if err != nil {
 			return err
 		}
-		if v.items = append(v.items, it.Clone()); len(v.items) < verifyRows {
+		v.items = append(v.items, it.Clone())
+		bytes += len(it.Value)
+		if len(v.items) < verifyRows && bytes < buildBytes {
 			continue
 		}
 		if err := check(ctx); err != nil {
 			return err
 		}
-		v.items = v.items[:0]
+		clear(v.items) // they are large
+		v.items, bytes = v.items[:0], 0
 		v.report.tell(v)
 	}
 	return check(ctx)
