@@ -130,7 +130,12 @@ func (d *division) run(work func(*worker) error) error {
 	d.streams.Store(0)
 	d.broken.Store(false)
 	d.caller.part, d.caller.rows, d.caller.ends = 0, 0, nil
-	defer d.wait() // after a panic
+	defer func() { // after a panic
+		if d.started {
+			d.stop(errStopped) // they may wait for this goroutine to take their rows
+			d.wait()
+		}
+	}()
 	err := work(d.caller)
 	if err != nil && d.started {
 		d.stop(errStopped)

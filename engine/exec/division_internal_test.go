@@ -1,9 +1,13 @@
 package exec
 
 import (
+	"context"
+	"errors"
+	"math"
 	"testing"
 	"time"
 
+	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/testutil"
@@ -40,6 +44,29 @@ func TestHelpersPay(t *testing.T) {
 		now, d.read = now.Add(c.took), c.read
 		if got := d.pays(); got != c.want {
 			t.Errorf("%s: helpers pay: %v", c.name, got)
+		}
+	}
+}
+
+// A helper whose context ends never passes for one that has sent all of its rows, even if there is
+// room for them.
+func TestHelpersThatEndEarly(t *testing.T) {
+	gone := errors.New("gone")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(gone)
+	const all = 2*gatherRows + 1
+	for range 100 {
+		sent := 0
+		rows := func(yield func([]expr.Value) bool) error {
+			for sent = 0; sent < all && yield(nil); sent++ {
+			}
+			return nil
+		}
+		w := &worker{runner: &runner{ctx: ctx}, op: runFunc(rows)}
+		out := &outbox{batches: make(chan *rowBatch, outboxBatches)}
+		testutil.OK(t, w.send(out, make(chan *rowBatch, 1)))
+		if done := out.at.Load() == math.MaxInt64; done != (out.err == nil) || done && sent < all {
+			t.Fatalf("%d rows were sent, done: %v, error: %v", sent, done, out.err)
 		}
 	}
 }

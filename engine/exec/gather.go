@@ -50,8 +50,10 @@ func (b *rowBatch) add(row []expr.Value) {
 // outbox is what a helper sends.
 type outbox struct {
 	batches chan *rowBatch // closed at the end
-	// at is a part before which nothing will be sent any more.
+	// at is a part before which nothing will be sent any more. It stays where it is if the helper
+	// ends early: what is to be yielded ends there, with err.
 	at   atomic.Int64
+	err  error     // set before batches is closed
 	head *rowBatch // the next one, for the caller; nil: not received yet
 }
 
@@ -64,6 +66,7 @@ type gathering struct {
 	free    chan *rowBatch
 	turn    bool // no helper has rows of an earlier part than the caller's
 	stopped bool
+	err     error // of the helper whose rows would be next
 }
 
 func (g *gather) run(yield func([]expr.Value) bool) error {
@@ -115,7 +118,7 @@ func (g *gathering) caller(w *worker) error {
 	if g.stopped {
 		g.stop(errStopped)
 	}
-	return err
+	return first(err, g.err)
 }
 
 // keep copies a row that has to wait.
@@ -174,8 +177,11 @@ func (g *gathering) settle(part int64, wait bool) (turn bool) {
 			from.head = nil
 		case !wait:
 			return false
-		default: // nil if it is closed, and then at says so
-			from.head = <-from.batches
+		default:
+			var more bool
+			if from.head, more = <-from.batches; !more && from.err != nil {
+				g.stopped, g.err = true, from.err
+			}
 		}
 	}
 	return false
@@ -194,7 +200,7 @@ func (g *gathering) emit(b *rowBatch) {
 	}
 }
 
-// send does the work of a helper.
+// send does the work of a helper. What ends it early is of its outbox.
 func (w *worker) send(out *outbox, free chan *rowBatch) error {
 	var batch *rowBatch
 	done := w.ctx.Done()
@@ -205,10 +211,10 @@ func (w *worker) send(out *outbox, free chan *rowBatch) error {
 		select {
 		case out.batches <- batch:
 			batch = nil
-			return true
 		case <-done:
-			return false
+			out.err = context.Cause(w.ctx)
 		}
+		return out.err == nil
 	}
 	w.onBlock = func() bool {
 		if out.at.Load() == w.part {
@@ -221,7 +227,6 @@ func (w *worker) send(out *outbox, free chan *rowBatch) error {
 		return true
 	}
 	defer close(out.batches)
-	defer out.at.Store(math.MaxInt64)
 	err := w.op.run(func(row []expr.Value) bool {
 		if batch == nil {
 			batch = newBatch(free, w.part)
@@ -229,8 +234,8 @@ func (w *worker) send(out *outbox, free chan *rowBatch) error {
 		batch.add(row)
 		return !batch.full() || flush()
 	})
-	if err == nil && !flush() {
-		err = context.Cause(w.ctx)
+	if out.err = first(out.err, err); out.err == nil && flush() {
+		out.at.Store(math.MaxInt64)
 	}
-	return err
+	return nil
 }

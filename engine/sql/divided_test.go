@@ -66,16 +66,16 @@ func openDivided(t *testing.T) func(workers int, memory int64) *sql.Session {
 	}
 	t.Cleanup(func() { db.Close() })
 	s := open(1, 0)
-	exec(t, s, "CREATE TABLE t (id INT, a INT, g INT, s TEXT, f FLOAT, PRIMARY KEY (id), "+
-		"INDEX ka (a) SHARD (16, tidb))")
+	exec(t, s, "CREATE TABLE t (id INT, a INT, g INT, s TEXT, f FLOAT, c TEXT COLLATE NOCASE, "+
+		"PRIMARY KEY (id), INDEX ka (a) SHARD (16, tidb))")
 	exec(t, s, "CREATE TABLE u (id INT, v INT, PRIMARY KEY (id))")
 	exec(t, s, "CREATE TABLE w (id INT, v INT, PRIMARY KEY (id), INDEX wv (v))")
 	const rows = 4000
 	for from := 0; from < rows; from += 500 {
 		var list []string
 		for i := from; i < from+500; i++ {
-			list = append(list, fmt.Sprintf("(%d, %d, %d, 'text %d', %d.%d)", i, i*7919%1009, i%53,
-				i*31%997, i*17%101, i%10))
+			list = append(list, fmt.Sprintf("(%d, %d, %d, 'text %d', %d.%d, '%c')", i,
+				i*7919%1009, i%53, i*31%997, i*17%101, i%10, "aA"[i%2]))
 		}
 		exec(t, s, "INSERT INTO t VALUES "+strings.Join(list, ", "))
 		if from == rows/2 {
@@ -122,8 +122,8 @@ func TestDividedQueries(t *testing.T) {
 	}
 }
 
-// A divided query ends early by LIMIT, by its reader, its context, and the error of any of its
-// goroutines.
+// A divided query ends early by LIMIT, by its reader, which may panic, its context, and the error
+// of any of its goroutines.
 func TestDividedQueriesEnd(t *testing.T) {
 	open := openDivided(t)
 	s := open(4, 0)
@@ -142,6 +142,19 @@ func TestDividedQueriesEnd(t *testing.T) {
 				break
 			}
 		}
+		func() {
+			defer func() {
+				if got := recover(); got != text {
+					t.Errorf("%s: %v instead of the reader's panic", text, got)
+				}
+			}()
+			n := 0
+			for range rows.All() {
+				if n++; n == 300 { // helpers wait until there is room for their rows
+					panic(text)
+				}
+			}
+		}()
 		ctx, cancel := context.WithCancelCause(context.Background())
 		gone := errors.New("nobody waits")
 		if rows, err = s.Query(ctx, text); err != nil {
