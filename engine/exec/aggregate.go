@@ -46,7 +46,7 @@ func (r *runner) aggregates(list []plan.Aggregate) ([]aggregate, error) {
 
 // accumulator holds what an aggregate has seen of one group.
 type accumulator struct {
-	count int64
+	count int64            // of Any: the number of the row that has the value
 	value expr.Value       // the sum, or the smallest or largest value; NULL of none
 	text  *strings.Builder // of Concat; nil: nothing
 	texts *[]ordered       // of Concat in an order
@@ -63,6 +63,7 @@ type aggregation struct {
 	*runner
 	aggs  []aggregate
 	accs  []accumulator // of all groups, those of one beside each other
+	at    int64         // the number of the row that is taken in, if rows have some
 	spool *spool
 	// values are those of aggregates of DISTINCT values: rows of a group, an aggregate, a
 	// value, and the longest key of an order. Nil: none yet.
@@ -179,6 +180,10 @@ func (a *aggregation) take(group, i int, v expr.Value, key []expr.Value) error {
 		}
 	}
 	acc := &a.accs[group*len(a.aggs)+i]
+	if f.fn == plan.Any {
+		acc.earliest(a.at, v)
+		return nil
+	}
 	acc.count++
 	if f.keys == nil {
 		return acc.combine(f, v)
@@ -245,10 +250,6 @@ func (acc *accumulator) combine(a *aggregate, v expr.Value) error {
 			}
 		}
 		acc.value = v.Clone()
-	case plan.Any:
-		if acc.value.IsNull() {
-			acc.value = v.Clone()
-		}
 	case plan.Concat:
 		if acc.text == nil {
 			acc.text = new(strings.Builder)
@@ -259,8 +260,21 @@ func (acc *accumulator) combine(a *aggregate, v expr.Value) error {
 	return nil
 }
 
+// earliest keeps the value of the first of some rows, in the order of their numbers.
+func (acc *accumulator) earliest(at int64, v expr.Value) {
+	if acc.value.IsNull() || at < acc.count {
+		acc.value, acc.count = v.Clone(), at
+	}
+}
+
 // merge takes in what was seen of the same group elsewhere. Not for DISTINCT.
 func (acc *accumulator) merge(a *aggregate, other *accumulator) error {
+	if a.fn == plan.Any {
+		if !other.value.IsNull() {
+			acc.earliest(other.count, other.value)
+		}
+		return nil
+	}
 	acc.count += other.count
 	switch {
 	case other.texts == nil:

@@ -267,6 +267,7 @@ func (h *hashedGroups) release() {
 
 // add takes in a row.
 func (h *hashedGroups) add(seq int64, row []expr.Value) error {
+	h.at = seq
 	key, _, err := h.maker.canonical(row, h.params)
 	if err != nil {
 		return err

@@ -29,7 +29,8 @@ func (g *group) totalDivided() ([]accumulator, error) {
 		defer one.release()
 		one.begin(0)
 		var failed error
-		err = w.op.run(func(row []expr.Value) bool {
+		err = w.numbered(func(seq int64, row []expr.Value) bool {
+			one.at = seq
 			failed = one.add(0, row)
 			return failed == nil
 		})

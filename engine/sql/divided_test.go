@@ -23,6 +23,8 @@ var dividedStatements = []string{
 	"SELECT id, s FROM t WHERE s LIKE '%7%' LIMIT 40 OFFSET 700",
 	"SELECT count(*), count(a), sum(a), min(s), max(f), avg(a) FROM t WHERE a % 5 <> 2",
 	"SELECT sum(f), avg(f * 3) FROM t",
+	"SELECT any_value(a), min(c) FILTER (WHERE a > 5) FROM t WHERE a % 5 <> 2",
+	"SELECT g, any_value(f), max(c) FILTER (WHERE a % 2 = 0) FROM t GROUP BY g",
 	"SELECT g, count(*), sum(a), min(s) FROM t GROUP BY g",
 	"SELECT s, f, sum(a) FROM t GROUP BY s, f",
 	"SELECT g, group_concat(id), count(DISTINCT a) FROM t WHERE id % 9 = 4 GROUP BY g",

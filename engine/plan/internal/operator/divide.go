@@ -188,9 +188,9 @@ func mergeable(n *Group, params []expr.Value) bool {
 		switch {
 		case a.Distinct || a.Func == Concat:
 			return false
-		case a.Arg == nil || a.Func == Count:
+		case a.Arg == nil || a.Func == Count || a.Func == Any:
 		case a.Func == Min || a.Func == Max:
-			if expr.CollationOf(a.Arg) != keycodec.CollateBytes {
+			if max(expr.CollationOf(a.Arg), a.Collation) != keycodec.CollateBytes {
 				return false // which of two equal texts it is depends on the order
 			}
 		case !exact(n.Input, a.Arg, params):
