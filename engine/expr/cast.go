@@ -191,6 +191,9 @@ func boolOf(v Value) (Value, bool) {
 // ParseNumber reads a number: an integer, a decimal if it has a point or too many digits, a
 // float if it has an exponent.
 func ParseNumber(text string) (Value, error) {
+	if strings.ContainsAny(text, "_xX") { // as in Go's literals
+		return Value{}, fmt.Errorf("expr: %q is not a number", text)
+	}
 	if strings.ContainsAny(text, "eEnN") { // also inf and nan
 		f, err := strconv.ParseFloat(text, 64)
 		return Float(f), err
@@ -203,21 +206,8 @@ func ParseNumber(text string) (Value, error) {
 			return Uint(u), nil
 		}
 	}
-	d, err := keycodec.ParseDecimal(decimalText(text))
+	d, err := keycodec.ParseDecimal(text)
 	return Decimal(d), err
-}
-
-// decimalText returns a number with digits on both sides of its point.
-func decimalText(text string) string {
-	sign := ""
-	if strings.HasPrefix(text, "-") {
-		sign, text = "-", text[1:]
-	}
-	text = strings.TrimPrefix(text, "+")
-	if strings.HasPrefix(text, ".") {
-		text = "0" + text
-	}
-	return sign + strings.TrimSuffix(text, ".")
 }
 
 // number converts to a type of numbers.
@@ -226,13 +216,8 @@ func (t CastType) number(v Value) (Value, bool) {
 	case KindBool:
 		v = Int(int64(v.n))
 	case KindString:
-		text := strings.TrimSpace(v.s)
-		if t.Kind == KindFloat {
-			f, err := strconv.ParseFloat(text, 64)
-			return t.float(f), err == nil
-		}
 		var err error
-		if v, err = ParseNumber(text); err != nil {
+		if v, err = ParseNumber(strings.TrimSpace(v.s)); err != nil {
 			return Value{}, false
 		}
 	}
