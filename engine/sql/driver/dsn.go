@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -85,6 +86,16 @@ func number(value string, n *int64) (err error) {
 	return nil
 }
 
+// resolved returns a path without symbolic links, the end of which need not exist: it is the same
+// before the database is created and after.
+func resolved(path string) string {
+	real, err := filepath.EvalSymlinks(path)
+	if dir := filepath.Dir(path); err != nil && dir != path {
+		return filepath.Join(resolved(dir), filepath.Base(path))
+	}
+	return cmp.Or(real, path)
+}
+
 // parse reads a data source name.
 func parse(name string) (*source, error) {
 	path, query, _ := strings.Cut(name, "?")
@@ -98,9 +109,7 @@ func parse(name string) (*source, error) {
 		if s.path, err = filepath.Abs(path); err != nil {
 			return nil, fmt.Errorf("kstone: %w", err)
 		}
-		if real, err := filepath.EvalSymlinks(s.path); err == nil {
-			s.path = real
-		}
+		s.path = resolved(s.path)
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {

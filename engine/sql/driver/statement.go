@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 
 	engine "github.com/kstonedb/kstone/engine/sql"
 )
@@ -39,11 +40,14 @@ func (s *statements) Exec([]driver.Value) (driver.Result, error) { return nil, d
 // Query implements driver.Stmt; package sql calls QueryContext.
 func (s *statements) Query([]driver.Value) (driver.Rows, error) { return nil, driver.ErrSkip }
 
-// ExecContext implements driver.StmtExecContext. Rows that statements return are not read.
+// ExecContext implements driver.StmtExecContext. If a statement returns rows, none is run.
 func (s *statements) ExecContext(ctx context.Context, args []driver.NamedValue,
 ) (driver.Result, error) {
 	if err := s.conn.usable(ctx); err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(s.parts, (*engine.Stmt).Returns) {
+		return nil, engine.ErrNoResult
 	}
 	given := arguments{list: args}
 	if err := given.check(s.parts); err != nil {
@@ -54,9 +58,6 @@ func (s *statements) ExecContext(ctx context.Context, args []driver.NamedValue,
 		own, err := given.of(part, len(s.parts) == 1)
 		if err != nil {
 			return nil, err
-		}
-		if part.Returns() {
-			return nil, errors.New("kstone: " + engine.ErrNoResult.Error())
 		}
 		done, err := part.Exec(ctx, own...)
 		if err != nil {
@@ -112,7 +113,7 @@ func (s *statements) QueryContext(ctx context.Context, args []driver.NamedValue,
 // arguments are those of several statements.
 type arguments struct {
 	list []driver.NamedValue
-	used int // of those without names
+	used int // those before are taken, or have names
 }
 
 // check returns an error if statements take more arguments without names than there are, or fewer:
@@ -150,11 +151,11 @@ func (a *arguments) of(s *engine.Stmt, alone bool) (own []any, err error) {
 		return nil, err
 	}
 	if len(names) > 0 && names[0] == "" {
-		n := min(len(names), len(a.list)-a.used)
-		for _, v := range a.list[a.used : a.used+n] {
-			own = append(own, value(v))
+		for ; len(own) < len(names) && a.used < len(a.list); a.used++ {
+			if v := a.list[a.used]; v.Name == "" {
+				own = append(own, value(v))
+			}
 		}
-		a.used += n
 		return own, nil
 	}
 	for _, v := range a.list {
