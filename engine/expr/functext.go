@@ -2,7 +2,7 @@ package expr
 
 import (
 	"fmt"
-	"slices"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -28,10 +28,44 @@ func trim(cut func(s, characters string) string) func([]Value) (Value, error) {
 	}
 }
 
+// Bytes that are not UTF-8 are characters of their own, and stay as they are.
+
+// cased returns what f, which knows UTF-8 alone, makes of a text.
+func cased(f func(string) string) func(string) string {
+	return func(s string) string {
+		var before strings.Builder
+		for !utf8.ValidString(s) {
+			n := 0
+			for r, size := utf8.DecodeRuneInString(s); r != utf8.RuneError || size > 1; {
+				n += size
+				r, size = utf8.DecodeRuneInString(s[n:])
+			}
+			before.WriteString(f(s[:n]))
+			before.WriteByte(s[n])
+			s = s[n+1:]
+		}
+		return before.String() + f(s)
+	}
+}
+
 func reversed(s string) string {
-	runes := []rune(s)
-	slices.Reverse(runes)
-	return string(runes)
+	out := make([]byte, 0, len(s))
+	for s != "" {
+		_, n := utf8.DecodeLastRuneInString(s)
+		out, s = append(out, s[len(s)-n:]...), s[:len(s)-n]
+	}
+	return string(out)
+}
+
+// characters returns the first characters of a text, at most n.
+func characters(s string, n int64) string {
+	for i := range s {
+		if n <= 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
 }
 
 func callLength(args []Value) (Value, error) {
@@ -76,68 +110,65 @@ func callConcat(args []Value) (Value, error) {
 // callSubstr returns the characters from the given one on, which is counted from 1, or
 // from the end if negative.
 func callSubstr(args []Value) (Value, error) {
-	runes := []rune(args[0].s)
-	n := int64(len(runes))
+	s := args[0].s
 	from, _ := args[1].AsInt()
 	if from < 0 {
-		from += n + 1
+		from += int64(utf8.RuneCountInString(s)) + 1
 	}
-	if from--; len(args) < 3 {
-		return String(string(runes[min(max(0, from), n):])), nil
+	from--
+	rest := s[len(characters(s, from)):]
+	if len(args) < 3 {
+		return String(rest), nil
 	}
 	count, _ := args[2].AsInt()
 	if from < 0 && count > 0 { // what lies before the first character counts
-		count, from = count+from, 0
+		count += from
 	}
-	if count <= 0 || from >= n {
-		return String(""), nil
-	}
-	return String(string(runes[from:min(from+min(count, n), n)])), nil
+	return String(characters(rest, count)), nil
 }
 
 // callLeft returns the first characters, all but the last ones for a negative count.
 func callLeft(args []Value) (Value, error) {
-	runes := []rune(args[0].s)
-	return String(string(runes[:countOf(runes, args[1])])), nil
+	s := args[0].s
+	n, _ := args[1].AsInt()
+	if n < 0 {
+		n += int64(utf8.RuneCountInString(s))
+	}
+	return String(characters(s, n)), nil
 }
 
 // callRight returns the last characters, all but the first ones for a negative count.
 func callRight(args []Value) (Value, error) {
-	runes := []rune(args[0].s)
-	return String(string(runes[len(runes)-countOf(runes, args[1]):])), nil
-}
-
-// countOf returns a number of characters; a negative one counts from the other end.
-func countOf(runes []rune, count Value) int {
-	n, _ := count.AsInt()
-	if n < 0 {
-		n = max(n, -int64(len(runes))) + int64(len(runes))
+	s := args[0].s
+	n, _ := args[1].AsInt()
+	if n >= 0 {
+		n -= int64(utf8.RuneCountInString(s))
 	}
-	return int(min(n, int64(len(runes))))
+	return String(s[len(characters(s, -max(n, -math.MaxInt64))):]), nil
 }
 
 // pad fills a text up to a length, or cuts it there.
 func pad(before bool) func([]Value) (Value, error) {
 	return func(args []Value) (Value, error) {
 		n, _ := args[1].AsInt()
-		runes, fill := []rune(args[0].s), []rune(" ")
+		n = max(n, 0)
+		s, fill := args[0].s, " "
 		if len(args) == 3 {
-			fill = []rune(args[2].s)
+			fill = args[2].s
 		}
+		missing := n - int64(utf8.RuneCountInString(s))
 		switch {
 		case n > maxTextBytes/utf8.UTFMax:
 			return Value{}, fmt.Errorf("%w: a text of %d characters", ErrRange, n)
-		case n <= int64(len(runes)) || len(fill) == 0:
-			return String(string(runes[:max(0, min(n, int64(len(runes))))])), nil
+		case missing <= 0 || fill == "":
+			return String(characters(s, n)), nil
 		}
-		filling := make([]rune, int(n)-len(runes))
-		for i := range filling {
-			filling[i] = fill[i%len(fill)]
-		}
+		times := missing/int64(utf8.RuneCountInString(fill)) + 1
+		filling := characters(strings.Repeat(fill, int(times)), missing)
 		if before {
-			return String(string(filling) + args[0].s), nil
+			return String(filling + s), nil
 		}
-		return String(args[0].s + string(filling)), nil
+		return String(s + filling), nil
 	}
 }
 

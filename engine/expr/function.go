@@ -31,8 +31,8 @@ type function struct {
 
 // functions are all functions. A test compares them with docs/sql.md.
 var functions = map[string]function{
-	"lower":     {"lower(text)", "t", 1, false, 't', false, ofText(strings.ToLower)},
-	"upper":     {"upper(text)", "t", 1, false, 't', false, ofText(strings.ToUpper)},
+	"lower":     {"lower(text)", "t", 1, false, 't', false, ofText(cased(strings.ToLower))},
+	"upper":     {"upper(text)", "t", 1, false, 't', false, ofText(cased(strings.ToUpper))},
 	"reverse":   {"reverse(text)", "t", 1, false, 't', false, ofText(reversed)},
 	"trim":      {"trim(text[, characters])", "tt", 1, false, 't', false, trim(strings.Trim)},
 	"ltrim":     {"ltrim(text[, characters])", "tt", 1, false, 't', false, trim(strings.TrimLeft)},

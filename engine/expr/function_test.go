@@ -81,6 +81,16 @@ func TestTextFunctions(t *testing.T) {
 		{call("octet_length", "é"), 2},
 		{call("trim", "xyaxy", "yx"), "a"},
 		{call("ltrim", "xax", "x"), "ax"},
+		{call("substr", "abc", 2, math.MinInt64), ""},
+		// Bytes that are not UTF-8 stay as they are.
+		{call("substr", "a\xffb", 1), "a\xffb"},
+		{call("substr", "a\xffb", 2, 1), "\xff"},
+		{call("left", "\xff\xfe", 1), "\xff"},
+		{call("right", "\xff\xfe", 1), "\xfe"},
+		{call("lpad", "\xff\xfe", 1), "\xff"},
+		{call("rpad", "a", 4, "\xffb"), "a\xffb\xff"},
+		{call("reverse", "a\xffé"), "é\xffa"},
+		{call("upper", "é\xffa\xff"), "É\xffA\xff"},
 	})
 }
 
