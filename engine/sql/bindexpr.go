@@ -361,7 +361,8 @@ func (sc *scope) groupConcat(e *syntax.Call) expr.Expr {
 	parts := []expr.Expr{expr.Const{Value: separator},
 		sc.clause("an aggregate", false, e.Args[0])}
 	a := plan.Aggregate{Func: plan.Concat, Distinct: e.Distinct,
-		Arg: sc.filtered(e, expr.Func{Name: "concat", Args: parts, Pos: sc.b.place(e.Pos)})}
+		Collation: expr.CollationOf(parts[1]),
+		Arg:       sc.filtered(e, expr.Func{Name: "concat", Args: parts, Pos: sc.b.place(e.Pos)})}
 	for _, o := range e.OrderBy {
 		k := plan.SortKey{Desc: o.Desc, NullsLast: nullsLast(o.Desc, o.Nulls),
 			Expr: sc.collate(o, sc.clause("an aggregate", false, o.Expr))}

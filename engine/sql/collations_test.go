@@ -91,6 +91,7 @@ func TestQueriesUnderCollations(t *testing.T) {
 		"'ABC' IN (SELECT s FROM n)":                                   "TRUE",
 		"'ABC' NOT IN (SELECT s FROM n)":                               "FALSE",
 		"(2, 'ABC') IN (SELECT id, s FROM n)":                          "TRUE",
+		"length(group_concat(DISTINCT s)) FROM n WHERE s = 'ABC'":      "3",
 		"min(id) FROM n WHERE upper(b) IN (SELECT s FROM n)":           "3",
 		"min(id) FROM n WHERE upper(b) IN (SELECT s FROM n) OR id = 7": "3",
 		"upper(max(b)) IN (SELECT s FROM n) FROM n WHERE id = 3":       "TRUE",
