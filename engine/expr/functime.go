@@ -67,21 +67,30 @@ func callDatePart(args []Value) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
-	year, week := t.ISOWeek()
-	field := strings.ToLower(args[0].s)
-	parts := map[string]int{"year": t.Year(), "quarter": int(t.Month()+2) / 3,
-		"month": int(t.Month()), "week": week, "isoyear": year, "day": t.Day(), "hour": t.Hour(),
-		"minute": t.Minute(), "second": t.Second(), "millisecond": t.Nanosecond() / 1e6,
-		"microsecond": t.Nanosecond() / 1e3, "dow": int(t.Weekday()),
-		"isodow": (int(t.Weekday())+6)%7 + 1, "doy": t.YearDay(), "epoch": 0}
-	n, ok := parts[field]
-	switch {
-	case !ok:
+	part := timeParts[strings.ToLower(args[0].s)]
+	if part == nil {
 		return Value{}, noUnit(args[0], true)
-	case field == "epoch":
-		return Int(t.Unix()), nil
 	}
-	return Int(int64(n)), nil
+	return Int(part(t)), nil
+}
+
+// timeParts are what date_part takes out of a time.
+var timeParts = map[string]func(time.Time) int64{
+	"year":        func(t time.Time) int64 { return int64(t.Year()) },
+	"quarter":     func(t time.Time) int64 { return int64(t.Month()+2) / 3 },
+	"month":       func(t time.Time) int64 { return int64(t.Month()) },
+	"week":        func(t time.Time) int64 { _, week := t.ISOWeek(); return int64(week) },
+	"isoyear":     func(t time.Time) int64 { year, _ := t.ISOWeek(); return int64(year) },
+	"day":         func(t time.Time) int64 { return int64(t.Day()) },
+	"hour":        func(t time.Time) int64 { return int64(t.Hour()) },
+	"minute":      func(t time.Time) int64 { return int64(t.Minute()) },
+	"second":      func(t time.Time) int64 { return int64(t.Second()) },
+	"millisecond": func(t time.Time) int64 { return int64(t.Nanosecond() / 1e6) },
+	"microsecond": func(t time.Time) int64 { return int64(t.Nanosecond() / 1e3) },
+	"dow":         func(t time.Time) int64 { return int64(t.Weekday()) },
+	"isodow":      func(t time.Time) int64 { return int64(t.Weekday()+6)%7 + 1 },
+	"doy":         func(t time.Time) int64 { return int64(t.YearDay()) },
+	"epoch":       time.Time.Unix,
 }
 
 // timeForms are the fields of strftime, as layouts of package time.
@@ -129,6 +138,9 @@ var durations = map[string]time.Duration{"week": 7 * 24 * time.Hour, "day": 24 *
 	"hour": time.Hour, "minute": time.Minute, "second": time.Second,
 	"millisecond": time.Millisecond, "microsecond": time.Microsecond}
 
+// monthsOf are the lengths of the other units.
+var monthsOf = map[string]int64{"year": 12, "quarter": 3, "month": 1}
+
 // interval is a period: months are counted separately, since their lengths differ.
 type interval struct {
 	months int64
@@ -162,20 +174,22 @@ func WholeDays(v Value) bool {
 }
 
 func parseInterval(text string) (out interval, err error) {
-	bad := fmt.Errorf("%s is not an interval; one looks like '1 day' or '2 months 3 hours'",
-		quote(text))
+	bad := func() (interval, error) {
+		return interval{}, fmt.Errorf("%s is not an interval; one looks like '1 day' or "+
+			"'2 months 3 hours'", quote(text))
+	}
 	words := strings.Fields(strings.ToLower(text))
 	if len(words) == 0 || len(words)%2 != 0 {
-		return out, bad
+		return bad()
 	}
 	for i := 0; i < len(words); i += 2 {
 		n, err := strconv.ParseInt(words[i], 10, 64)
 		unit := strings.TrimSuffix(words[i+1], "s")
 		step, exact := durations[unit]
-		months := map[string]int64{"year": 12, "quarter": 3, "month": 1}[unit]
+		months := monthsOf[unit]
 		switch {
 		case err != nil || !exact && months == 0:
-			return out, bad
+			return bad()
 		case exact && (n > int64(maxDuration/step) || n < -int64(maxDuration/step)),
 			!exact && (n > 12*maxInterval || n < -12*maxInterval):
 			return out, fmt.Errorf("%w: the interval %s", ErrRange, quote(text))
