@@ -131,10 +131,10 @@ func (a *access) countSeeks(r store.Range) {
 // nothing leaves out items, as many as rows.
 func (a *access) rangeLimit() int {
 	n := a.node
-	if n.Limit < 0 || a.filter.some || a.residual.some || n.Skip != nil {
+	if n.Limit < 0 || n.Limit >= mostLimit || a.filter.some || a.residual.some || n.Skip != nil {
 		return 0
 	}
-	return int(min(n.Limit, 1<<30))
+	return int(n.Limit)
 }
 
 // spans returns ranges as the store wants them, ascending.
