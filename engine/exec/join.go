@@ -5,7 +5,6 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
-	"github.com/kstonedb/kstone/engine/store"
 )
 
 // joiner is what all methods share: which pairs match, and what is made of them.
@@ -79,7 +78,7 @@ func (j *joiner) setLeft(row []expr.Value) matched {
 // try considers a right row as the partner of the present left row.
 func (j *joiner) try(m *matched, right []expr.Value, yield func([]expr.Value) bool) error {
 	if j.tried++; j.tried%pairsAtATime == 0 {
-		if err := store.CheckContext(j.ctx); err != nil {
+		if err := check(j.ctx); err != nil {
 			return err
 		}
 	}
