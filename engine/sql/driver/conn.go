@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	engine "github.com/kstonedb/kstone/engine/sql"
-	"github.com/kstonedb/kstone/engine/table"
 )
 
 // conn is a connection: a session. It belongs to one goroutine at a time.
@@ -53,11 +52,11 @@ func (c *conn) Ping(ctx context.Context) error {
 	if err := c.usable(ctx); err != nil {
 		return err
 	}
-	tx, err := c.handle.db.Begin(ctx, &table.TxOptions{ReadOnly: true})
-	if err == nil {
-		tx.Rollback()
+	s, err := c.handle.db.Snapshot(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	return s.Close()
 }
 
 // ResetSession implements driver.SessionResetter.

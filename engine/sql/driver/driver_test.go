@@ -20,6 +20,8 @@ import (
 	"github.com/kstonedb/kstone/engine/local"
 	kstone "github.com/kstonedb/kstone/engine/sql"
 	kdriver "github.com/kstonedb/kstone/engine/sql/driver"
+	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/store/remote/remotetest"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
@@ -142,6 +144,16 @@ func TestSharedDatabase(t *testing.T) {
 		exec(t, db, "CREATE TABLE t (id INT PRIMARY KEY)")
 		exec(t, db, "INSERT INTO t VALUES (1)")
 	}
+}
+
+// TestPingWithoutTransactions: storage that has no transactions is in order, too.
+func TestPingWithoutTransactions(t *testing.T) {
+	tables, err := table.OpenStore(ctx, struct{ store.Store }{remotetest.New(true, 1<<20)}, nil)
+	ok(t, err)
+	defer tables.Close()
+	db := sql.OpenDB(kdriver.NewConnector(tables))
+	defer db.Close()
+	ok(t, db.Ping())
 }
 
 // TestReadOnly: mode=ro reads and refuses the rest.
