@@ -211,7 +211,7 @@ func (x *Buckets) Values(s Span) (c consecutive, ok bool) {
 		end = 0 // 2^64
 	}
 	switch {
-	case bytes.HasPrefix(s.Hi, head):
+	case s.Hi != nil && bytes.HasPrefix(s.Hi, head):
 		if end, partial = leadingNumber(s.Hi[len(head):], c.width); partial {
 			end++
 		}

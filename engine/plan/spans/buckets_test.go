@@ -2,6 +2,7 @@ package spans_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -155,5 +156,16 @@ func TestBucketCounts(t *testing.T) {
 	wantRewrite(t, x, or(eq(0, 5), eq(0, 6), compare(0, expr.Gt, 9)), "a >= 5 AND a < 7 OR a >= 10")
 	if got := bucketsOf(x, spansOf(x, eq(0, 5))); !slices.Equal(got, []int{0}) {
 		t.Errorf("buckets %v of an index without shards", got)
+	}
+}
+
+// TestKeysUpToTheEnd: the last values of a type are a short range without an end.
+func TestKeysUpToTheEnd(t *testing.T) {
+	fields := []keycodec.Field{{Type: keycodec.TypeInt32}}
+	key := spans.Key{Fields: fields, Ordinals: []int{0}, Keep: 1}
+	pred := spans.Normalise(compare(0, expr.Gt, math.MaxInt32-3))
+	set := new(spans.Builder).Build(spans.Compile(key, pred), nil, 0)
+	if n := len(spans.SplitPrimary(set, fields, true).Partitions); n != 3 {
+		t.Errorf("%d keys", n)
 	}
 }
