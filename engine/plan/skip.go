@@ -144,12 +144,16 @@ func (q *query) skipGroups(paths []*path) (found []*path) {
 			continue
 		}
 		k := p.groupPrefix(columns)
-		if k == 0 || !groups(columns, p.order, source, p.rel.constants()) ||
-			!p.firstIsEnough(k) {
+		if k == 0 || !groups(columns, p.order, source, p.rel.constants()) {
 			continue
 		}
 		v := *p
-		v.skip = &skipPath{columns: k}
+		if v.skip = (&skipPath{columns: k}); !v.firstIsEnough(k) {
+			v.reverse, v.order = !v.reverse, reversed(v.order)
+			if !v.firstIsEnough(k) {
+				continue
+			}
+		}
 		found = append(found, &v)
 	}
 	return found
