@@ -62,7 +62,7 @@ func (q *query) extreme(c expr.Column, largest bool) (best Node) {
 	wants := []want{{order: []operator.OrderColumn{wanted}}}
 	for _, x := range indexes {
 		for _, p := range q.variants(nil, q.newPath(&r, x, false), wants) {
-			if !p.ordered || p.repeats {
+			if !p.ordered {
 				continue
 			}
 			p.limit = 1

@@ -121,13 +121,15 @@ func groups(columns []int, have []operator.OrderColumn, source int,
 }
 
 // listPrefix returns how many first columns are each a point or a list, up to the last
-// list; 0 without lists.
+// list, or element of a list; 0 without those.
 func (p *path) listPrefix() (fixed int) {
 	for i := range p.key.Ordinals {
-		if _, ok := conjunct.ListOn(&p.key, i, p.pred); ok {
-			fixed = i + 1
-		} else if _, ok := conjunct.PointOn(&p.key, i, p.pred); !ok {
+		_, list := conjunct.ListOn(&p.key, i, p.pred)
+		if _, ok := conjunct.PointOn(&p.key, i, p.pred); !ok && !list {
 			break
+		}
+		if list || p.key.IsEach(i) {
+			fixed = i + 1
 		}
 	}
 	return fixed
