@@ -31,6 +31,7 @@ type Proxy struct {
 	moved chan struct{} // closed when the fault changes
 	conns map[net.Conn]bool
 	ended bool
+	after map[Fault]int // bytes until a cut: see CutAfter
 }
 
 // NewProxy listens on the loopback and forwards connections to an address, until the test ends.
@@ -40,7 +41,8 @@ func NewProxy(t testing.TB, to string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{listener: l, to: to, moved: make(chan struct{}), conns: map[net.Conn]bool{}}
+	p := &Proxy{listener: l, to: to, moved: make(chan struct{}), conns: map[net.Conn]bool{},
+		after: map[Fault]int{}}
 	p.wg.Go(p.accept)
 	t.Cleanup(p.end)
 	return p
@@ -56,6 +58,32 @@ func (p *Proxy) Set(f Fault) {
 	p.fault = f
 	close(p.moved)
 	p.moved = make(chan struct{})
+}
+
+// CutAfter closes one connection after n more bytes of what a cut is about. It replaces that of an
+// earlier call, and reports whether that is still to come.
+func (p *Proxy) CutAfter(cut Fault, n int) (left bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left = len(p.after) > 0
+	p.after = map[Fault]int{cut: n}
+	return left
+}
+
+// part returns what is forwarded of some bytes, less than all of them where a connection is cut.
+func (p *Proxy) part(cut Fault, b []byte) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n, ok := p.after[cut]
+	switch {
+	case !ok:
+	case n < len(b):
+		delete(p.after, cut)
+		return b[:n]
+	default:
+		p.after[cut] = n - len(b)
+	}
+	return b
 }
 
 // SetLatency makes what clients send arrive d later.
@@ -126,7 +154,10 @@ func (p *Proxy) forward(to, from net.Conn, cut Fault) {
 		if cut == CutRequest {
 			due = due.Add(time.Duration(p.latency.Load()))
 		}
-		pieces <- piece{buf[:n], due}
+		part := p.part(cut, buf[:n])
+		if pieces <- (piece{part, due}); len(part) < n {
+			return
+		}
 	}
 }
 

@@ -121,7 +121,7 @@ func (s *Store) serializable(
 	}
 	defer release(c)
 	b := &pgx.Batch{}
-	b.Queue("BEGIN ISOLATION LEVEL SERIALIZABLE")
+	b.Queue(beginTx)
 	queue(b)
 	b.Queue("COMMIT")
 	end := remote.Request(ctx)

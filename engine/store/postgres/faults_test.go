@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,47 +32,78 @@ func openAt(t *testing.T, address, options string) (*postgres.Store, error) {
 	return postgres.Open(ctx, need(t).At(address)+table+options)
 }
 
-// A commit whose answer does not arrive has an unknown outcome, is not tried again, and has been
-// written as a whole or not at all.
+// A connection breaks after each number of bytes. What is acknowledged is there, what is refused is
+// not, and an unknown outcome is as a whole or not at all, and is not tried again.
 //
 // Promise (reads and writes): A commit to PostgreSQL whose connection breaks is ErrUnknown, and
 // written once or not at all.
 func TestUnknownOutcome(t *testing.T) {
-	for name, c := range map[string]struct {
-		cut     testutil.Fault
-		written string
-	}{"request": {testutil.CutRequest, "1-"}, "answer": {testutil.CutAnswer, "2new"}} {
+	for name, write := range map[string]func(s *postgres.Store, w *store.WriteSet) error{
+		"commit": func(s *postgres.Store, w *store.WriteSet) error { return s.Commit(ctx, w) },
+		"transaction": func(s *postgres.Store, w *store.WriteSet) error {
+			return s.Update(ctx, func(tx store.Tx) error { return tx.Commit(ctx, w) })
+		},
+		"load": func(s *postgres.Store, w *store.WriteSet) error {
+			_, err := s.Load(ctx, func(yield func(store.Item, error) bool) {
+				for _, op := range w.Ops {
+					if !yield(store.Item{Key: op.Key, Value: op.Value}, nil) {
+						return
+					}
+				}
+			})
+			return err
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
-			p := testutil.NewProxy(t, need(t).Address())
-			s, err := openAt(t, p.Addr(), "sslmode=disable")
+			p, table := testutil.NewProxy(t, need(t).Address()), postgrestest.Table()
+			s, err := postgres.Open(ctx, need(t).At(p.Addr())+
+				"?sslmode=disable&pool_max_conns=1&table="+table)
 			ok(t, err)
 			defer s.Close()
-			a, b := key("p", "a"), key("p", "b")
-			put(t, s, a, "1") // statements are prepared
-			p.Set(c.cut)
-			var w store.WriteSet
-			w.PutIf(a, []byte("2"), store.ValueIs([]byte("1")))
-			w.PutIf(b, []byte("new"), store.Absent())
-			if err := s.Commit(ctx, &w); !errors.Is(err, store.ErrUnknown) {
-				t.Fatalf("commit: %v", err)
-			}
-			p.Set(testutil.Pass)
-			if got := value(t, s, a) + value(t, s, b); got != c.written {
-				t.Errorf("written: %q, want %q", got, c.written)
-			}
-			p.Set(c.cut)
-			err = s.Update(ctx, func(tx store.Tx) error {
-				p.Set(testutil.Pass)
-				if err := tx.Commit(ctx, &store.WriteSet{Ops: []store.Op{{Key: b}}}); err != nil {
-					return err
-				}
-				p.Set(c.cut)
-				return nil
-			})
-			if !errors.Is(err, store.ErrUnknown) {
-				t.Errorf("end of a transaction: %v", err)
+			beside, err := postgres.Open(ctx, need(t).URL(table))
+			ok(t, err)
+			defer beside.Close()
+			for _, cut := range []testutil.Fault{testutil.CutRequest, testutil.CutAnswer} {
+				cutEverywhere(t, p, cut, s, beside, write)
 			}
 		})
+	}
+}
+
+// cutEverywhere writes again and again, and cuts each time some bytes later, until all have passed.
+func cutEverywhere(t *testing.T, p *testutil.Proxy, cut testutil.Fault, s, beside *postgres.Store,
+	write func(*postgres.Store, *store.WriteSet) error) {
+	const step = 41
+	a, b, unknown := key("p", "a"), key("p", "b"), 0
+	for n := 0; ; n += step {
+		old, want := fmt.Sprint("old", cut, n), fmt.Sprint("new", cut, n)
+		put(t, beside, a, old) // which waits for what the server is still about to commit
+		var w store.WriteSet
+		w.PutIf(a, []byte(want), store.ValueIs([]byte(old)))
+		w.Put(b, []byte(want))
+		_, _ = s.Get(ctx, nil, a) // the connection before is given up
+		p.CutAfter(cut, n)
+		err := write(s, &w)
+		passed := p.CutAfter(testutil.Pass, 0)
+		var have []string
+		ok(t, beside.MultiGet(ctx, []store.Key{a, b}, func(_ int, it store.Item) {
+			have = append(have, string(it.Value))
+		}))
+		written := slices.Equal(have, []string{want, want})
+		switch {
+		case !written && have[0] != old:
+			t.Fatalf("cut %d after %d: %v, and there is %q", cut, n, err, have)
+		case errors.Is(err, store.ErrUnknown):
+			unknown++
+		case written != (err == nil):
+			t.Errorf("cut %d after %d: %v, written is %v", cut, n, err, written)
+		}
+		if passed {
+			break
+		}
+	}
+	if unknown == 0 {
+		t.Errorf("cut %d: no outcome is unknown", cut)
 	}
 }
 
@@ -250,6 +282,58 @@ func TestSnapshotsEnd(t *testing.T) {
 	ok(t, snap.Close())
 	if got := value(t, s, key("p", "k")); got != "1" { // on a new connection
 		t.Errorf("it has %q", got)
+	}
+}
+
+// A transaction whose first statement the server does not prepare, as another one has locked the
+// table, is one all the same: what it writes then is rolled back with it. After another error it
+// goes on from a savepoint, with any statement.
+func TestRefusedStatements(t *testing.T) {
+	table := postgrestest.Table()
+	s, err := postgres.Open(ctx, need(t).URL(table)+"&pool_max_conns=1&lock_timeout=50")
+	ok(t, err)
+	defer s.Close()
+	admin, err := pgx.Connect(ctx, need(t).At(need(t).Address())+"?sslmode=disable")
+	ok(t, err)
+	defer admin.Close(ctx)
+	_, err = admin.Exec(ctx, "BEGIN; LOCK TABLE "+table)
+	ok(t, err)
+	a, b := key("p", "a"), key("p", "b")
+	tx, err := s.Begin(ctx, nil)
+	ok(t, err)
+	if err := tx.Commit(ctx, storetest.Put("p", "a", "1")); err == nil {
+		t.Fatal("a statement was prepared")
+	}
+	_, err = admin.Exec(ctx, "ROLLBACK")
+	ok(t, err)
+	put(t, tx, a, "1")
+	tx.Rollback()
+	if got := value(t, s, a); got != "-" {
+		t.Errorf("after the rollback: %s", got)
+	}
+
+	tx, err = s.Begin(ctx, nil)
+	ok(t, err)
+	put(t, tx, a, "2")
+	mark := tx.Savepoint()
+	beside, err := postgres.Open(ctx, need(t).URL(table))
+	ok(t, err)
+	defer beside.Close()
+	other, err := beside.Begin(ctx, nil)
+	ok(t, err)
+	put(t, other, b, "3")
+	if err := tx.Commit(ctx, storetest.Put("p", "b", "2")); err == nil {
+		t.Fatal("a locked row was written")
+	}
+	other.Rollback()
+	ok(t, tx.RollbackTo(mark))
+	n, err := tx.(store.Counter).Count(ctx, store.Partition([]byte("p"))) // not prepared yet
+	if ok(t, err); n != 1 {
+		t.Errorf("%d rows after the savepoint", n)
+	}
+	ok(t, tx.End(ctx))
+	if got := value(t, s, a) + value(t, s, b); got != "2-" {
+		t.Errorf("stored: %s", got)
 	}
 }
 

@@ -59,9 +59,9 @@ const (
 
 // copyNew stores a chunk of items that are not there. The error of one that is has the code 23505.
 func (s *Store) copyNew(ctx context.Context, chunk []store.Item) error {
-	return s.inTx(ctx, func(tx pgx.Tx) error {
+	return s.inTx(ctx, func(c *pgx.Conn) error {
 		var version int64
-		if err := tx.QueryRow(ctx, s.sql.version).Scan(&version); err != nil {
+		if err := c.QueryRow(ctx, s.sql.version).Scan(&version); err != nil {
 			return err
 		}
 		rows := pgx.CopyFromSlice(len(chunk), func(i int) ([]any, error) {
@@ -69,15 +69,15 @@ func (s *Store) copyNew(ctx context.Context, chunk []store.Item) error {
 			return []any{s.Layout.AppendKey(nil, it.Key), it.Value, version,
 				nullable(it.Expiry)}, nil
 		})
-		_, err := tx.CopyFrom(ctx, s.table, []string{"k", "v", "version", "expiry"}, rows)
+		_, err := c.CopyFrom(ctx, s.table, []string{"k", "v", "version", "expiry"}, rows)
 		return err
 	})
 }
 
 // copyOver stores a chunk of any items, by way of a temporary table.
 func (s *Store) copyOver(ctx context.Context, chunk []store.Item) error {
-	return s.inTx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, s.sql.stage); err != nil {
+	return s.inTx(ctx, func(c *pgx.Conn) error {
+		if _, err := c.Exec(ctx, s.sql.stage); err != nil {
 			return err
 		}
 		rows := pgx.CopyFromSlice(len(chunk), func(i int) ([]any, error) {
@@ -85,29 +85,32 @@ func (s *Store) copyOver(ctx context.Context, chunk []store.Item) error {
 			return []any{int64(i), s.Layout.AppendKey(nil, it.Key), it.Value,
 				nullable(it.Expiry)}, nil
 		})
-		_, err := tx.CopyFrom(ctx, pgx.Identifier{"kstone_load"},
+		_, err := c.CopyFrom(ctx, pgx.Identifier{"kstone_load"},
 			[]string{"n", "k", "v", "expiry"}, rows)
 		if err == nil {
-			_, err = tx.Exec(ctx, s.sql.load)
+			_, err = c.Exec(ctx, s.sql.load)
 		}
 		return err
 	})
 }
 
-// inTx runs fn in a transaction.
-func (s *Store) inTx(ctx context.Context, fn func(pgx.Tx) error) error {
+// inTx runs fn in a transaction. Why not pgx.BeginTxFunc: its error does not say whether COMMIT was
+// sent.
+func (s *Store) inTx(ctx context.Context, fn func(*pgx.Conn) error) error {
 	c, err := s.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer release(c)
-	sent := false
-	err = pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.Serializable}, func(tx pgx.Tx) error {
-		err := fn(tx)
-		sent = err == nil
-		return err
-	})
-	return outcome(ctx, "load", err, sent)
+	if _, err = c.Exec(ctx, beginTx); err == nil {
+		err = fn(c.Conn())
+	}
+	if err != nil {
+		return failure(ctx, "load", err)
+	}
+	b := &pgx.Batch{}
+	b.Queue("COMMIT")
+	return commitTx(ctx, c, b, true)
 }
 
 func nullable(expiry int64) any {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/remote"
@@ -32,13 +33,15 @@ var _ interface {
 	store.Counter
 } = (*Tx)(nil)
 
+const beginTx = "BEGIN ISOLATION LEVEL SERIALIZABLE"
+
 // Begin implements store.Transactor. The transaction begins with its first read or write, and sees
 // what had been committed then. It has a connection until it ends.
 func (s *Store) Begin(ctx context.Context, o *store.TxOptions) (store.Tx, error) {
 	if err := s.CheckCall(ctx); err != nil {
 		return nil, err
 	}
-	tx := &Tx{view: &view{s: s, begin: "BEGIN ISOLATION LEVEL SERIALIZABLE"}}
+	tx := &Tx{view: &view{s: s, begin: beginTx}}
 	if o != nil && o.ReadOnly {
 		tx.view.begin, tx.readOnly = tx.view.begin+" READ ONLY", true
 	}
@@ -164,21 +167,36 @@ func (tx *Tx) End(ctx context.Context) error {
 	if err := store.CheckContext(ctx); err != nil {
 		return err
 	}
-	v := tx.view
-	v.mu.Lock()
-	c, ended, b := v.conn, v.ended, v.prefixed("COMMIT")
-	v.conn = nil
-	v.mu.Unlock()
-	switch {
-	case ended != nil:
-		return ended
-	case c == nil: // nothing was read or written
-		return nil
+	ctx, cancel := tx.view.s.Within(ctx)
+	defer cancel()
+	c, b, err := tx.view.ending(ctx)
+	if c == nil || err != nil {
+		return err
 	}
 	defer release(c)
-	ctx, cancel := v.s.Within(ctx)
-	defer cancel()
-	end := remote.Request(ctx)
+	return commitTx(ctx, c, b, tx.wrote)
+}
+
+// ending takes the connection from the view, nil if nothing was read or written, and returns what
+// commits.
+func (v *view) ending(ctx context.Context) (*pgxpool.Conn, *pgx.Batch, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ended != nil || v.conn == nil {
+		return nil, nil, v.ended
+	}
+	if err := v.revive(ctx); err != nil {
+		return nil, nil, failure(ctx, "commit", err)
+	}
+	c := v.conn
+	v.conn = nil
+	return c, v.prefixed("COMMIT"), nil
+}
+
+// commitTx sends a batch whose last statement is COMMIT. Wrote says that the transaction has
+// something to lose.
+func commitTx(ctx context.Context, c *pgxpool.Conn, b *pgx.Batch, wrote bool) error {
+	defer remote.Request(ctx)()
 	results := c.SendBatch(ctx, b)
 	var tag pgconn.CommandTag
 	var err error
@@ -190,12 +208,11 @@ func (tx *Tx) End(ctx context.Context) error {
 	if closed := results.Close(); err == nil {
 		err = closed
 	}
-	end()
 	if err == nil && tag.String() == "ROLLBACK" { // a statement before has failed
 		return fmt.Errorf("postgres: commit: %w: a statement of the transaction has failed",
 			store.ErrConflict)
 	}
-	return outcome(ctx, "commit", err, tx.wrote)
+	return outcome(ctx, "commit", err, wrote)
 }
 
 // Rollback implements store.Tx.

@@ -25,7 +25,8 @@ type view struct {
 	mu    sync.Mutex
 	conn  *pgxpool.Conn // of the transaction, nil before it has begun
 	ended error         // why it cannot be read any more
-	// ahead are statements that the next request begins with.
+	// ahead are statements that the next request begins with, until they have been carried out:
+	// nothing of a request is if a statement of it cannot be prepared.
 	ahead []string
 }
 
@@ -89,15 +90,17 @@ func (v *view) send(ctx context.Context, b *pgx.Batch, read func(pgx.BatchResult
 		}
 		v.conn, v.ahead = c, append([]string{cmp.Or(v.begin, beginSnapshot)}, v.ahead...)
 	}
+	if err := v.revive(ctx); err != nil {
+		return err
+	}
 	all := v.prefixed()
-	own := all.Len()
 	all.QueuedQueries = append(all.QueuedQueries, b.QueuedQueries...)
 	defer remote.Request(ctx)()
 	results := v.conn.SendBatch(ctx, all)
 	var err error
-	for range own {
-		if err == nil {
-			_, err = results.Exec()
+	for err == nil && len(v.ahead) > 0 {
+		if _, err = results.Exec(); err == nil {
+			v.ahead = v.ahead[1:]
 		}
 	}
 	if err == nil {
@@ -107,6 +110,20 @@ func (v *view) send(ctx context.Context, b *pgx.Batch, read func(pgx.BatchResult
 		err = closed
 	}
 	return err
+}
+
+// revive takes a transaction back to a savepoint that a statement of it has failed after. Why: the
+// server prepares nothing before. Requires: mu is held, and conn is there.
+func (v *view) revive(ctx context.Context) error {
+	if v.conn.Conn().PgConn().TxStatus() != 'E' {
+		return nil
+	}
+	for ; len(v.ahead) > 0; v.ahead = v.ahead[1:] {
+		if _, err := v.conn.Exec(ctx, v.ahead[0]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // first adds a statement to what the next request begins with.
@@ -122,7 +139,6 @@ func (v *view) prefixed(more ...string) *pgx.Batch {
 	for _, text := range append(v.ahead, more...) {
 		b.Queue(text)
 	}
-	v.ahead = nil
 	return b
 }
 
