@@ -68,8 +68,10 @@ func (db *DB) Analyze(ctx context.Context, table string, o *AnalyzeOptions) (*pl
 
 // saveStats stores statistics under the next epoch.
 func (db *DB) saveStats(ctx context.Context, core *tableCore, s *plan.TableStats) error {
-	db.schemaMu.Lock()
-	defer db.schemaMu.Unlock()
+	if err := db.schemaMu.lock(ctx); err != nil {
+		return err
+	}
+	defer db.schemaMu.unlock()
 	st, err := core.present()
 	if err != nil {
 		return err

@@ -43,15 +43,10 @@ var errStopped = errors.New("table: the index was dropped while it was being bui
 
 // job runs f while no other build or drop runs.
 func (db *DB) job(ctx context.Context, f func() error) error {
-	if err := store.CheckContext(ctx); err != nil {
+	if err := db.jobs.lock(ctx); err != nil {
 		return err
 	}
-	select {
-	case db.jobs <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	defer func() { <-db.jobs }()
+	defer db.jobs.unlock()
 	return f()
 }
 

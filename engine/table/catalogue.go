@@ -196,8 +196,10 @@ func (db *DB) saveCatalogue(ctx context.Context, set *store.WriteSet) error {
 // nothing.
 func (db *DB) change(ctx context.Context, core *tableCore, more func(*store.WriteSet),
 	f func(*schema.Table) (*schema.Table, error)) error {
-	db.schemaMu.Lock()
-	defer db.schemaMu.Unlock()
+	if err := db.schemaMu.lock(ctx); err != nil {
+		return err
+	}
+	defer db.schemaMu.unlock()
 	return db.changing(ctx, func() error { return db.replace(ctx, core, more, f) })
 }
 
@@ -232,11 +234,11 @@ func (db *DB) replace(ctx context.Context, core *tableCore, more func(*store.Wri
 	if err := store.CheckContext(ctx); err != nil {
 		return err
 	}
-	// From here on the catalogue and what is known of it must not come apart.
-	ctx = context.WithoutCancel(ctx)
 	if db.fences > 0 {
 		return db.saveShared(ctx, &set, db.head, next.ID)
 	}
+	// From here on the catalogue and what is known of it must not come apart.
+	ctx = context.WithoutCancel(ctx)
 	core.fence.Lock()
 	defer core.fence.Unlock()
 	if err := db.saveCatalogue(ctx, &set); err != nil {
@@ -256,8 +258,8 @@ func (db *DB) replace(ctx context.Context, core *tableCore, more func(*store.Wri
 
 // NextID returns the id of the table that is made next. Those that were dropped had lower ones.
 func (db *DB) NextID() uint32 {
-	db.schemaMu.Lock()
-	defer db.schemaMu.Unlock()
+	_ = db.schemaMu.lock(context.Background()) // which does not end
+	defer db.schemaMu.unlock()
 	return db.head.NextTable
 }
 

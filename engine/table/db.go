@@ -36,7 +36,7 @@ type DB struct {
 	shapes shapes
 
 	// schemaMu serialises changes of the catalogue. It guards head.
-	schemaMu sync.Mutex
+	schemaMu mutex
 	head     catalogueHead
 
 	refresher *refresher
@@ -48,11 +48,31 @@ type DB struct {
 	turn       atomic.Uint32             // of nextFence
 	asOf       atomic.Pointer[time.Time] // when the catalogue was last known to be the present one
 
-	jobs chan struct{} // has an element while an index is built or something is dropped
+	jobs mutex // is held while an index is built or something is dropped
 
 	tables atomic.Pointer[tableList]
 	refs   int // Guarded by registry.mu
 }
+
+// mutex is a lock that is waited for until a context ends. Why: what holds it may wait for a store
+// that does not answer.
+type mutex chan struct{}
+
+func newMutex() mutex { return make(mutex, 1) }
+
+func (m mutex) lock(ctx context.Context) error {
+	if err := store.CheckContext(ctx); err != nil {
+		return err
+	}
+	select {
+	case m <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (m mutex) unlock() { <-m }
 
 // tableList is an immutable list of the tables. Every change of a definition makes another one.
 type tableList struct {
@@ -146,7 +166,7 @@ func OpenStore(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	}
 	limits := s.Limits()
 	db := &DB{store: s, reader: s, opt: opt, plans: plan.NewCache(opt.PlanCache),
-		refresher: newRefresher(), jobs: make(chan struct{}, 1), fences: limits.Fences,
+		refresher: newRefresher(), schemaMu: newMutex(), jobs: newMutex(), fences: limits.Fences,
 		noVersions: limits.NoVersions, follows: limits.Follows, name: rand.Text()}
 	db.shapes.most = opt.Shapes
 	db.opt.MemoryBytes = cmp.Or(opt.MemoryBytes, limits.QueryBytes)

@@ -257,8 +257,10 @@ func (db *DB) known(ctx context.Context, c *tableCore, snap *Snapshot, st *table
 // publish replaces old statistics, unless another process has done so, and stores the new ones.
 func (db *DB) publish(ctx context.Context, c *tableCore, old, s *plan.TableStats,
 	published func()) error {
-	db.schemaMu.Lock()
-	defer db.schemaMu.Unlock()
+	if err := db.schemaMu.lock(ctx); err != nil {
+		return err
+	}
+	defer db.schemaMu.unlock()
 	st, err := c.present()
 	if err != nil || c.stats.Load() != old {
 		return err

@@ -113,10 +113,13 @@ func (db *DB) saveShared(ctx context.Context, set *store.WriteSet, head catalogu
 	for i := 0; id != 0 && i < db.fences; i++ {
 		set.Put(fenceKey(id, i), number)
 	}
-	if err := db.saveCatalogue(context.WithoutCancel(ctx), set); err != nil {
+	if err := db.saveCatalogue(ctx, set); err != nil {
 		return err
 	}
-	return db.reload(context.WithoutCancel(ctx))
+	if err := db.reload(ctx); err != nil {
+		return fmt.Errorf("%w: the change was written, and not read: %w", store.ErrUnknown, err)
+	}
+	return nil
 }
 
 // changing calls f, which changes the catalogue, with what it is at present: again if another
@@ -149,8 +152,10 @@ func (db *DB) changing(ctx context.Context, f func() error) error {
 
 // catchUp reads the catalogue if another process has changed it.
 func (db *DB) catchUp(ctx context.Context) error {
-	db.schemaMu.Lock()
-	defer db.schemaMu.Unlock()
+	if err := db.schemaMu.lock(ctx); err != nil {
+		return err
+	}
+	defer db.schemaMu.unlock()
 	return db.reload(ctx)
 }
 
@@ -259,8 +264,10 @@ func (db *DB) sees(ctx context.Context, snap store.Reader) (bool, error) {
 	if !db.watches() {
 		return true, nil
 	}
-	db.schemaMu.Lock()
-	defer db.schemaMu.Unlock()
+	if err := db.schemaMu.lock(ctx); err != nil {
+		return false, err
+	}
+	defer db.schemaMu.unlock()
 	if same, err := db.knows(ctx, snap); same || err != nil {
 		return same, err
 	}

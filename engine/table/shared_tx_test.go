@@ -1,11 +1,15 @@
 package table_test
 
 import (
+	"context"
 	"errors"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/store/remote/remotetest"
 	"github.com/kstonedb/kstone/engine/table"
 )
 
@@ -43,4 +47,85 @@ func TestDefinitionsChangeBesideTransactions(t *testing.T) {
 			})
 		}
 	})
+}
+
+// silent is a store that does not answer from some time on.
+type silent struct {
+	*remotetest.Store
+	committed bool // it is silent after the next commit
+	asked     chan struct{}
+	once      *sync.Once
+}
+
+func (s *silent) fall() {
+	s.SetFault(func(ctx context.Context) error {
+		s.once.Do(func() { close(s.asked) })
+		select {
+		case <-ctx.Done():
+		case <-time.After(4 * time.Second): // the store's own timeout
+		}
+		return context.DeadlineExceeded
+	})
+}
+
+func (s *silent) Commit(ctx context.Context, w *store.WriteSet) error {
+	err := s.Store.Commit(ctx, w)
+	if s.committed {
+		s.fall()
+	}
+	return err
+}
+
+// What is done over a store that does not answer ends with its context, while others wait for the
+// store as well.
+func TestStoreDoesNotAnswer(t *testing.T) {
+	for name, do := range map[string]func(context.Context, *table.Table) error{
+		"get": func(ctx context.Context, tab *table.Table) error {
+			_, err := tab.Get(ctx, expr.Int(1))
+			return err
+		},
+		"query": func(ctx context.Context, tab *table.Table) error {
+			_, err := tab.DB().Query(ctx, from(tab, nil))
+			return err
+		},
+		"create": func(ctx context.Context, tab *table.Table) error {
+			_, err := tab.DB().CreateTable(ctx, define(t, sharedText))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &silent{Store: remotetest.New(true, 64), asked: make(chan struct{}),
+				once: new(sync.Once)}
+			tab := create(t, openShared(t, s, quick), sharedText)
+			s.fall()
+			<-s.asked // by what polls for changes
+			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+			defer cancel()
+			begun := time.Now()
+			wantIs(t, do(short, tab), context.DeadlineExceeded)
+			if d := time.Since(begun); d > 2*time.Second {
+				t.Errorf("after %v", d)
+			}
+		})
+	}
+}
+
+// A change of a definition that was written, but could not be read then, has an unknown outcome,
+// and is known later.
+func TestDefinitionIsWrittenAndNotRead(t *testing.T) {
+	s := &silent{Store: remotetest.New(true, 64), asked: make(chan struct{}), once: new(sync.Once)}
+	db := openShared(t, s, behind)
+	s.committed = true
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	_, err := db.CreateTable(short, define(t, sharedText))
+	if wantIs(t, err, store.ErrUnknown); time.Since(begun) > 2*time.Second {
+		t.Errorf("after %v", time.Since(begun))
+	}
+	s.SetFault(func(context.Context) error { return nil })
+	s.committed = false
+	tab, err := db.Table("shared")
+	ok(t, err)
+	ok(t, tab.Insert(ctx, row(t, 1, 10, 1)))
 }
