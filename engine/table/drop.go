@@ -47,8 +47,8 @@ func (db *DB) markDropping(ctx context.Context, core *tableCore, id uint32) erro
 		set.Delete(catalogueKey(markJob, core.state.Load().Schema.ID, id))
 	}, func(t *schema.Table) (*schema.Table, error) {
 		x := t.IndexByID(id)
-		if x == nil {
-			return nil, errStopped
+		if x == nil || x.State == schema.Dropping { // another process was faster
+			return t, nil
 		}
 		return t.SetIndexState(x.Name, schema.Dropping)
 	})
@@ -64,11 +64,11 @@ func (db *DB) retire(ctx context.Context, core *tableCore, id uint32) error {
 	if x.State == schema.Ready {
 		err := db.change(ctx, core, nil, func(t *schema.Table) (*schema.Table, error) {
 			if x = t.IndexByID(id); x == nil || x.State != schema.Ready {
-				return nil, errStopped
+				return t, nil
 			}
 			return t.SetIndexState(x.Name, schema.Retiring)
 		})
-		if err != nil {
+		if err != nil || x == nil {
 			return err
 		}
 	} else if x.State != schema.Retiring {
@@ -92,6 +92,9 @@ func (db *DB) dropIndex(ctx context.Context, core *tableCore, id uint32,
 		return err
 	}
 	return db.change(ctx, core, nil, func(t *schema.Table) (*schema.Table, error) {
+		if x = t.IndexByID(id); x == nil {
+			return t, nil
+		}
 		return t.RemoveIndex(x.Name)
 	})
 }

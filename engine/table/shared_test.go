@@ -312,6 +312,25 @@ func TestLeaseEnds(t *testing.T) {
 	})
 }
 
+// A process that drops an index, or goes on with that, does not mind that another one was faster.
+func TestDropsOfSeveralProcesses(t *testing.T) {
+	onStorages(t, func(t *testing.T, next func() store.Store) {
+		a, b, c := openShared(t, next(), quick), openShared(t, next(), behind), (*table.DB)(nil)
+		tab := create(t, a, sharedText)
+		_, err := b.Table("shared")
+		ok(t, err)
+		early, cancel := context.WithCancel(ctx)
+		stopped := func(table.Progress) { cancel() }
+		wantIs(t, a.DropIndex(early, "shared", "by_b", stopped), context.Canceled)
+		c = openShared(t, next(), behind) // which knows that it is being dropped
+		ok(t, a.Resume(ctx, nil))
+		ok(t, errors.Join(c.Resume(ctx, nil), b.DropIndex(ctx, "shared", "by_b", nil)))
+		if tab.Schema().Index("by_b") != nil || c.Unfinished() {
+			t.Error("the index is there")
+		}
+	})
+}
+
 // Of several processes that give a name at one time, one has it.
 func TestNamesOfSeveralProcesses(t *testing.T) {
 	onStorages(t, func(t *testing.T, next func() store.Store) {
