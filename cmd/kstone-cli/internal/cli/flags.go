@@ -40,6 +40,8 @@ const InputFormHelp = "`FORM` of keys and values: text (default), escaped (\\x00
 func (a *App) DurabilityFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.Durability, "durability", a.Durability,
 		"`LEVEL`: what an acknowledged write survives, sync (power cut)\nor process (kill)")
+	_ = cmd.RegisterFlagCompletionFunc("durability", cobra.FixedCompletions(
+		[]string{"sync", "process"}, cobra.ShellCompDirectiveNoFileComp))
 	Before(cmd, func() error {
 		if _, ok := Levels[a.Durability]; ok {
 			return nil

@@ -69,8 +69,8 @@ func short(name string, args []string) []string {
 
 // dot runs a command that begins with a dot.
 func (s *session) dot(name string, args []string) error {
-	if p := preferenceOf(name); p != nil {
-		return s.prefer(p, args)
+	if _, ok := preferenceList[name]; ok {
+		return s.prefer(name, args)
 	}
 	arg := strings.Join(args, " ")
 	switch name {

@@ -114,7 +114,7 @@ func (s *session) closeOutput() {
 
 // page sends the result of one command to the pager, if it is on, and returns what waits for it.
 func (s *session) page() (done func()) {
-	if !s.pager || s.output != nil || !s.app.OutTTY || !s.app.InTTY {
+	if s.preferences[".pager"] != "on" || s.output != nil || !s.app.OutTTY || !s.app.InTTY {
 		return func() {}
 	}
 	line := os.Getenv("PAGER")

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,84 +17,44 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/shell"
 )
 
-// preferences are what dot commands set for the commands that follow, as far as these have it.
-type preferences struct {
-	durability string
-	format     string // of items and rows; "" chooses by where they go
-	timing     bool
-	plain      bool // tables have no headings
-	pager      bool
-	maxRows    int // 0 for the usual number, negative for all
-}
+// preferences are the values that dot commands have set for the commands that follow, as far as
+// these have such a thing, by the name of the dot command.
+type preferences map[string]string
 
-// preference is one of them, by the dot command that shows and sets it.
+// preference is what one may be.
 type preference struct {
-	name   string
+	usual  string   // until it is set
 	values []string // "" stands for a number
-	get    func(*preferences) string
-	set    func(*preferences, string)
 }
 
-var onOff = []string{"on", "off"}
-
-// preferenceList lists all. Why a function: formats are known to the package present.
-var preferenceList = []preference{
-	{".mode", append([]string{"auto", string(present.Insert)},
-		present.FormatNames(present.Formats)...),
-		func(p *preferences) string { return orWord(p.format, "auto") },
-		func(p *preferences, v string) { p.format = strings.TrimPrefix(v, "auto") }},
-	{".headers", onOff, func(p *preferences) string { return onWord(!p.plain) },
-		func(p *preferences, v string) { p.plain = v == "off" }},
-	{".timer", onOff, func(p *preferences) string { return onWord(p.timing) },
-		func(p *preferences, v string) { p.timing = v == "on" }},
-	{".pager", onOff, func(p *preferences) string { return onWord(p.pager) },
-		func(p *preferences, v string) { p.pager = v == "on" }},
-	{".durability", []string{"sync", "process"},
-		func(p *preferences) string { return orWord(p.durability, "sync") },
-		func(p *preferences, v string) { p.durability = v }},
-	{".maxrows", []string{"all", ""}, func(p *preferences) string {
-		switch {
-		case p.maxRows < 0:
-			return "all"
-		case p.maxRows == 0:
-			return strconv.Itoa(cli.BriefRows)
-		}
-		return strconv.Itoa(p.maxRows)
-	}, func(p *preferences, v string) {
-		if p.maxRows = -1; v != "all" {
-			p.maxRows, _ = strconv.Atoi(v)
-		}
-	}},
-}
-
-func orWord(value, otherwise string) string {
-	if value == "" {
-		return otherwise
+var (
+	onOff          = []string{"on", "off"}
+	preferenceList = map[string]preference{
+		".mode": {"auto", append([]string{"auto", string(present.Insert)},
+			present.FormatNames(present.Formats)...)},
+		".headers":    {"on", onOff},
+		".timer":      {"off", onOff},
+		".pager":      {"off", onOff},
+		".durability": {"sync", []string{"sync", "process"}},
+		".maxrows":    {strconv.Itoa(cli.BriefRows), []string{"all", ""}},
 	}
-	return value
-}
+)
 
-func onWord(on bool) string {
-	if on {
-		return "on"
+// apply sets what a command knows of the preferences.
+func (p preferences) apply(cmd *cli.App) {
+	cmd.Format = strings.TrimPrefix(p[".mode"], "auto")
+	cmd.Timing, cmd.Plain = p[".timer"] == "on", p[".headers"] == "off"
+	cmd.Durability = p[".durability"]
+	if cmd.MaxRows, _ = strconv.Atoi(p[".maxrows"]); p[".maxrows"] == "all" {
+		cmd.MaxRows = -1
 	}
-	return "off"
-}
-
-// preferenceOf returns the preference of a dot command, or nil.
-func preferenceOf(name string) *preference {
-	for i := range preferenceList {
-		if preferenceList[i].name == name {
-			return &preferenceList[i]
-		}
-	}
-	return nil
 }
 
 // prefer shows a preference, or sets it.
-func (s *session) prefer(p *preference, args []string) error {
+func (s *session) prefer(name string, args []string) error {
+	p := preferenceList[name]
 	if len(args) == 0 {
-		_, err := fmt.Fprintf(s.app.Out, "%s %s\n", p.name, p.get(&s.preferences))
+		_, err := fmt.Fprintf(s.app.Out, "%s %s\n", name, cmp.Or(s.preferences[name], p.usual))
 		return err
 	}
 	value := strings.Join(args, " ")
@@ -101,22 +62,21 @@ func (s *session) prefer(p *preference, args []string) error {
 	number := err == nil && n > 0 && slices.Contains(p.values, "")
 	if value == "" || !number && !slices.Contains(p.values, value) {
 		choices := strings.Join(p.values, ", ")
-		return cli.Usage("%s is %s, not %q", p.name,
+		return cli.Usage("%s is %s, not %q", name,
 			strings.TrimSuffix(strings.ReplaceAll(choices+"$", ", $", " or a number"), "$"), value)
 	}
-	p.set(&s.preferences, value)
+	s.preferences[name] = value
 	return nil
 }
 
 // toggleVertical changes between vertical and what suits the result.
 func (s *session) toggleVertical() error {
-	if s.format != string(present.Vertical) {
-		s.format = string(present.Vertical)
-	} else {
-		s.format = ""
+	mode := string(present.Vertical)
+	if s.preferences[".mode"] == mode {
+		mode = "auto"
 	}
-	_, err := fmt.Fprintf(s.app.Out, ".mode %s\n", orWord(s.format, "auto"))
-	return err
+	s.preferences[".mode"] = mode
+	return s.prefer(".mode", nil)
 }
 
 // startUpFile returns the file with the preferences of a user, "" for none: KSTONE_SHELLRC names
@@ -150,12 +110,8 @@ func (s *session) startUp() {
 		if err == nil && len(words) == 0 {
 			continue
 		}
-		var args []string
-		for _, w := range words {
-			args = append(args, w.Text)
-		}
 		if err == nil {
-			err = s.startUpLine(args)
+			err = s.startUpLine(textsOf(words))
 		}
 		if err != nil {
 			s.report(fmt.Errorf("%s:%d: %w", name, n, err))
@@ -169,10 +125,9 @@ func (s *session) startUpLine(args []string) error {
 	if long, ok := aliases[name]; ok {
 		name = long
 	}
-	p := preferenceOf(name)
-	if p == nil || len(args) < 2 {
+	if _, ok := preferenceList[name]; !ok || len(args) < 2 {
 		return cli.Usage("%q sets nothing", strings.Join(args, " ")).
 			WithHint("this file has lines such as: .mode box")
 	}
-	return s.prefer(p, args[1:])
+	return s.prefer(name, args[1:])
 }

@@ -98,7 +98,7 @@ func Root(a *cli.App) *cobra.Command {
 		root.Use = ""
 	} else {
 		root.SetHelpCommandGroupID(firstGroup)
-		completeAsShell(a, root, nil)
+		completeAsShell(a, root)
 	}
 	return root
 }

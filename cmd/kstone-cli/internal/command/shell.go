@@ -53,7 +53,7 @@ BEGIN, or an end without COMMIT, rolls the transaction back and ends the script.
 	a.DurabilityFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s := &session{app: a, bail: bail, ctx: context.WithoutCancel(cmd.Context()),
-			preferences: preferences{durability: a.Durability}}
+			preferences: preferences{".durability": a.Durability}}
 		if err := s.open(args, readonly, newDB); err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ BEGIN, or an end without COMMIT, rolls the transaction back and ends the script.
 		case len(commands) > 0:
 			s.script(strings.NewReader(strings.Join(commands, "\n")), "")
 		case a.InTTY && a.OutTTY:
-			s.timing = true
+			s.preferences[".timer"] = "on"
 			s.startUp()
 			s.interactive()
 		default:
@@ -80,17 +80,17 @@ type session struct {
 	db  *cli.Database
 	ctx context.Context
 
-	preferences
-	bail     bool
-	output   *output        // where results go instead of standard output
-	once     bool           // only those of the next command
-	last     *cli.App       // the command whose list can be continued
-	depth    int            // of .read
-	failed   error          // what decides the exit code
-	failures int            // errors so far
-	stopped  bool           // the last of them was Ctrl-C
-	left     bool           // .exit was given
-	tree     *cobra.Command // the commands, once they were asked for
+	preferences preferences
+	bail        bool
+	output      *output        // where results go instead of standard output
+	once        bool           // only those of the next command
+	last        *cli.App       // the command whose list can be continued
+	depth       int            // of .read
+	failed      error          // what decides the exit code
+	failures    int            // errors so far
+	stopped     bool           // the last of them was Ctrl-C
+	left        bool           // .exit was given
+	tree        *cobra.Command // the commands, once they were asked for
 }
 
 func (s *session) open(args []string, readonly, newDB bool) (err error) {
@@ -293,10 +293,7 @@ func (s *session) execute(words []shell.Word) error {
 	if len(words) == 0 {
 		return nil
 	}
-	args := make([]string, len(words))
-	for i, w := range words {
-		args[i] = w.Text
-	}
+	args := textsOf(words)
 	if name, ok := aliases[args[0]]; ok {
 		args[0] = name
 	}
@@ -334,12 +331,19 @@ func (s *session) execute(words []shell.Word) error {
 	return err
 }
 
+func textsOf(words []shell.Word) []string {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = w.Text
+	}
+	return texts
+}
+
 // command returns an app for one line.
 func (s *session) command() *cli.App {
 	cmd := *s.app
-	cmd.Open, cmd.More = s.db, nil
-	cmd.Format, cmd.Timing, cmd.Durability, cmd.Input = s.format, s.timing, s.durability, "text"
-	cmd.MaxRows, cmd.Plain = s.maxRows, s.plain
+	cmd.Open, cmd.More, cmd.Input = s.db, nil, "text"
+	s.preferences.apply(&cmd)
 	if s.output != nil {
 		cmd.Out, cmd.OutTTY, cmd.Color = s.output, s.output.shown, s.output.shown && cmd.Color
 		if s.output.shown { // the pager cuts nothing

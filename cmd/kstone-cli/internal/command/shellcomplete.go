@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/shell"
 )
 
@@ -43,27 +43,56 @@ func (s *session) candidates(words []shell.Word, prefix string) []string {
 	if strings.HasPrefix(verb, ".") || verb == "help" {
 		return s.dotCandidates(root, verb, prefix)
 	}
-	i := slices.IndexFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == verb })
-	if i < 0 {
+	cmd, rest, err := root.Find(textsOf(words))
+	if err != nil || cmd == root {
 		return nil
 	}
-	line := parseLine(root.Commands()[i], words[1:])
+	var open *pflag.ValueRequiredError
 	switch {
-	case line.open != nil:
-		return s.flagValues(line, prefix)
+	case errors.As(cmd.ParseFlags(rest), &open):
+		name := open.GetFlag().Name
+		if own, ok := cmd.GetFlagCompletionFunc(name); ok {
+			found, _ := own(cmd, nil, prefix)
+			return found
+		}
+		return s.flagValues(cmd, name, cmd.Flags().Args(), prefix)
 	case strings.HasPrefix(prefix, "-"):
-		return line.flags()
-	case verb == "table" || verb == "index":
-		return s.tableCandidates(root.Commands()[i], words[1:])
-	case verb == "settings":
-		names, _ := cli.CompleteSetting(nil, nil, prefix)
+		return flagsOf(cmd)
+	}
+	return s.arguments(cmd, cmd.Flags().Args(), prefix)
+}
+
+// flagsOf returns the flags of a command.
+func flagsOf(cmd *cobra.Command) (names []string) {
+	add := func(f *pflag.Flag) { names = append(names, "--"+f.Name) }
+	cmd.Flags().VisitAll(add)
+	cmd.InheritedFlags().VisitAll(add)
+	return names
+}
+
+// arguments returns candidates for an argument of a command after those that are given,
+// without the database.
+func (s *session) arguments(cmd *cobra.Command, args []string, prefix string) (names []string) {
+	verb := strings.TrimSpace(cli.CommandOf(cmd))
+	switch n := len(args); {
+	case cmd.HasSubCommands():
+		for _, sub := range cmd.Commands() {
+			names = append(names, sub.Name())
+		}
 		return names
-	case verb == "dump" || verb == "sql" && len(line.args) == 0:
+	case verb == "settings":
+		names, _ = cli.CompleteSetting(nil, nil, prefix)
+		return names
+	case verb == "index drop" && n == 1:
+		return s.indexes(args[0])
+	case verb == "index create" && n == 2:
+		return s.columns(args[0])
+	case verb == "dump", n == 0 && (verb == "sql" || cmd.Parent().HasParent()):
 		return s.tableNames()
-	case verb == "import" && len(line.args) == 0:
+	case n > 0:
+	case verb == "import":
 		return files(prefix)
-	case slices.Contains([]string{"get", "put", "delete", "query", "count", "stripe"}, verb) &&
-		len(line.args) == 0:
+	case slices.Contains([]string{"get", "put", "delete", "query", "count", "stripe"}, verb):
 		return partitions(s.db, prefix)
 	}
 	return nil
@@ -122,28 +151,6 @@ func (s *session) indexes(table string) (names []string) {
 	return names
 }
 
-// tableCandidates returns what stands after table or index: a command, then a table, then an index
-// to drop or the columns of a new one.
-func (s *session) tableCandidates(cmd *cobra.Command, words []shell.Word) (names []string) {
-	switch len(words) {
-	case 0:
-		for _, sub := range cmd.Commands() {
-			names = append(names, sub.Name())
-		}
-	case 1:
-		return s.tableNames()
-	case 2:
-		if cmd.Name() == "index" && words[0].Text == "drop" {
-			return s.indexes(words[1].Text)
-		}
-	case 3:
-		if cmd.Name() == "index" && words[0].Text == "create" {
-			return s.columns(words[1].Text)
-		}
-	}
-	return names
-}
-
 func (s *session) verbs(root *cobra.Command) []string {
 	names := []string{"more", "help", "exit"}
 	for _, c := range root.Commands() {
@@ -167,74 +174,15 @@ func (s *session) dotCandidates(root *cobra.Command, name, prefix string) []stri
 	case ".schema", ".indexes", ".dump":
 		return s.tableNames()
 	}
-	if p := preferenceOf(name); p != nil {
-		return p.values
-	}
-	return nil
-}
-
-// typedLine is a command line as far as it has been typed.
-type typedLine struct {
-	cmd   *cobra.Command
-	args  []string
-	parts []string    // values of --sk-prefix or --sk-part
-	table string      // value of --table
-	open  *pflag.Flag // the flag whose value comes next
-}
-
-func parseLine(cmd *cobra.Command, words []shell.Word) *typedLine {
-	line := &typedLine{cmd: cmd}
-	for _, w := range words {
-		text := w.Text
-		switch {
-		case line.open != nil:
-			line.value(text)
-			line.open = nil
-		case strings.HasPrefix(text, "--") && len(text) > 2:
-			name, value, has := strings.Cut(text[2:], "=")
-			line.open = cmd.Flag(name)
-			line.settle(value, has)
-		case strings.HasPrefix(text, "-") && len(text) > 1 && text != "--":
-			line.open = cmd.Flags().ShorthandLookup(text[1:2])
-			if line.open == nil {
-				line.open = cmd.InheritedFlags().ShorthandLookup(text[1:2])
-			}
-			line.settle(text[2:], len(text) > 2)
-		default:
-			line.args = append(line.args, text)
-		}
-	}
-	return line
-}
-
-// settle closes a flag that has its value already, or takes none.
-func (l *typedLine) settle(value string, has bool) {
-	if l.open == nil {
-		return
-	}
-	if has {
-		l.value(value)
-	}
-	if has || l.open.NoOptDefVal != "" {
-		l.open = nil
-	}
-}
-
-func (l *typedLine) value(text string) {
-	if l.open.Name == "sk-prefix" || l.open.Name == "sk-part" {
-		l.parts = append(l.parts, text)
-	}
-	if l.open.Name == "table" {
-		l.table = text
-	}
+	return preferenceList[name].values
 }
 
 // fieldNames returns the names that a condition may have after what was typed of it: columns of a
 // table, or fields of the keys and of the values of the first items.
-func (s *session) fieldNames(l *typedLine, prefix string) (found []string) {
+func (s *session) fieldNames(table, prefix string) (found []string) {
 	head := prefix[:strings.LastIndexAny(prefix, " (")+1]
-	names := s.columns(l.table)
-	if l.table == "" {
+	names := s.columns(table)
+	if table == "" {
 		names = itemFields(s.db)
 	}
 	for _, name := range names {
@@ -243,48 +191,43 @@ func (s *session) fieldNames(l *typedLine, prefix string) (found []string) {
 	return found
 }
 
-// flags returns the flags of the command.
-func (l *typedLine) flags() []string {
-	var names []string
-	add := func(f *pflag.Flag) { names = append(names, "--"+f.Name) }
-	l.cmd.Flags().VisitAll(add)
-	l.cmd.InheritedFlags().VisitAll(add)
-	return names
-}
-
-// flagValues returns candidates for the value of a flag.
-func (s *session) flagValues(l *typedLine, prefix string) []string {
-	switch l.open.Name {
-	case "output":
-		return present.FormatNames(present.Formats)
-	case "input":
-		return cli.InputForms
-	case "durability":
-		return []string{"sync", "process"}
-	case "format":
-		return []string{"jsonl", "csv"}
+// flagValues returns candidates for the value of a flag that has no completion of its own. Those of
+// some depend on the arguments and other flags that are given.
+func (s *session) flagValues(cmd *cobra.Command, name string, args []string, prefix string,
+) []string {
+	switch name {
 	case "from", "to":
 		switch {
-		case l.cmd.Flags().Lookup("from") == nil:
+		case cmd.Flags().Lookup("from") == nil:
 			return files(prefix) // where the output goes
-		case len(l.args) > 0:
-			return parts(s.db, l.args[0], l.parts, prefix)
+		case len(args) > 0:
+			return parts(s.db, args[0], givenParts(cmd), prefix)
 		}
 		return partitions(s.db, prefix)
+	case "format":
+		return []string{"jsonl", "csv"}
 	case "pk-prefix":
 		return partitions(s.db, prefix)
 	case "table":
 		return s.tableNames()
 	case "where":
-		return s.fieldNames(l, prefix)
+		table, _ := cmd.Flags().GetString("table")
+		return s.fieldNames(table, prefix)
 	case "value-file":
 		return files(prefix)
 	case "sk-prefix", "sk-part", "sk-eq", "sk-lt", "sk-le", "sk-gt", "sk-ge", "sk-begins-with":
-		if len(l.args) > 0 {
-			return parts(s.db, l.args[0], l.parts, prefix)
+		if len(args) > 0 {
+			return parts(s.db, args[0], givenParts(cmd), prefix)
 		}
 	}
 	return nil
+}
+
+// givenParts returns the fields of a sort key that flags give.
+func givenParts(cmd *cobra.Command) []string {
+	prefix, _ := cmd.Flags().GetStringArray("sk-prefix")
+	whole, _ := cmd.Flags().GetStringArray("sk-part")
+	return append(prefix, whole...)
 }
 
 // files returns the files whose names begin with prefix; directories end in a slash.

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/shell"
 )
 
 // bashWords stands in for what completion takes from the package bash-completion.
@@ -63,30 +62,21 @@ which opens the database read-only.`,
 
 // completeAsShell gives commands on a database the completion that they have in a shell, for their
 // flags and their arguments after the database.
-func completeAsShell(a *cli.App, cmd *cobra.Command, path []string) {
+func completeAsShell(a *cli.App, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
-		completeAsShell(a, sub, append(path[:len(path):len(path)], sub.Name()))
+		completeAsShell(a, sub)
 	}
 	if _, args, _ := strings.Cut(cmd.Use, " "); !strings.HasPrefix(args, "DB") {
 		return
 	}
-	complete := func(words []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		var found []string
-		switch {
-		case len(words) == 0:
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		case len(words) == 1 && takesFile[cmd.Name()]:
-			return nil, cobra.ShellCompDirectiveDefault
+	complete := func(args []string, prefix string, of func(*session, []string) []string,
+	) (found []string, how cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			_ = a.OnEither(args[0], func(d *cli.Database) error {
+				found = matching(of(&session{app: a, db: d}, args[1:]), prefix)
+				return nil
+			})
 		}
-		_ = a.OnEither(words[0], func(d *cli.Database) error {
-			s := &session{app: a, db: d}
-			var typed []shell.Word
-			for _, w := range append(path[:len(path):len(path)], words[1:]...) {
-				typed = append(typed, shell.Word{Text: w})
-			}
-			found = matching(s.candidates(typed, prefix), prefix)
-			return nil
-		})
 		if len(found) > 0 && strings.HasSuffix(found[0], "=") { // of a setting
 			return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 		}
@@ -94,17 +84,26 @@ func completeAsShell(a *cli.App, cmd *cobra.Command, path []string) {
 	}
 	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, prefix string) ([]string,
 		cobra.ShellCompDirective) {
-		return complete(args, prefix)
+		switch {
+		case len(args) == 0:
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		case len(args) == 1 && takesFile[cmd.Name()]:
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return complete(args, prefix, func(s *session, args []string) []string {
+			return s.arguments(cmd, args, prefix)
+		})
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.NoOptDefVal != "" || f.Annotations[cobra.BashCompFilenameExt] != nil {
 			return
 		}
 		// One that has its own completion keeps it.
-		_ = cmd.RegisterFlagCompletionFunc(f.Name, func(cmd *cobra.Command, args []string,
+		_ = cmd.RegisterFlagCompletionFunc(f.Name, func(_ *cobra.Command, args []string,
 			prefix string) ([]string, cobra.ShellCompDirective) {
-			return complete(append(append(args[:len(args):len(args)], given(cmd)...),
-				"--"+f.Name), prefix)
+			return complete(args, prefix, func(s *session, args []string) []string {
+				return s.flagValues(cmd, f.Name, args, prefix)
+			})
 		})
 	})
 }
@@ -112,20 +111,6 @@ func completeAsShell(a *cli.App, cmd *cobra.Command, path []string) {
 // takesFile are the commands whose first argument after the database is a file, which the system's
 // shell completes better.
 var takesFile = map[string]bool{"import": true, "dedup": true, "report": true, "backup": true}
-
-// given returns the flags that completion of others depends on, as they were typed.
-func given(cmd *cobra.Command) (words []string) {
-	for _, name := range []string{"sk-prefix", "sk-part"} {
-		values, _ := cmd.Flags().GetStringArray(name)
-		for _, v := range values {
-			words = append(words, "--"+name, v)
-		}
-	}
-	if f := cmd.Flags().Lookup("table"); f != nil && f.Changed {
-		words = append(words, "--table", f.Value.String())
-	}
-	return words
-}
 
 // matching returns the candidates that begin with a prefix.
 func matching(names []string, prefix string) (found []string) {
