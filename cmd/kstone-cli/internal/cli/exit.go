@@ -28,49 +28,45 @@ const (
 	exitInterrupted = 130 // Ctrl-C, as shells have it: 128 and the number of the signal
 )
 
-// UsageError is an error in the arguments.
-type UsageError struct {
-	text string
-	hint string
+// Error is an error with what to do, on a line of its own.
+type Error struct {
+	text, hint string
+	of         error // what it matches
 }
 
 // Error returns what is wrong.
-func (e *UsageError) Error() string { return e.text }
+func (e *Error) Error() string { return e.text }
 
-// Usage returns an error in the arguments.
-func Usage(format string, args ...any) *UsageError {
-	return &UsageError{text: fmt.Sprintf(format, args...)}
-}
+// Unwrap returns the error that the advice is about.
+func (e *Error) Unwrap() error { return e.of }
 
-// WithHint adds what to do.
-func (e *UsageError) WithHint(format string, args ...any) *UsageError {
+// WithHint sets what to do.
+func (e *Error) WithHint(format string, args ...any) *Error {
 	e.hint = fmt.Sprintf(format, args...)
 	return e
 }
 
-// NotFound is an ErrNotFound that says what was looked for, and advises.
-type NotFound struct{ Text, Hint string }
+var errUsage = errors.New("wrong arguments")
 
-// Error returns what was looked for.
-func (e *NotFound) Error() string { return e.Text }
-
-// Is reports whether target is engine.ErrNotFound.
-func (e *NotFound) Is(target error) bool { return target == engine.ErrNotFound }
-
-// advice is an error with a hint.
-type advice struct {
-	error
-	hint string
+// Usage returns an error in the arguments.
+func Usage(format string, args ...any) *Error {
+	return &Error{text: fmt.Sprintf(format, args...), of: errUsage}
 }
 
-func (e *advice) Unwrap() error { return e.error }
+// NotFound returns an error that says what was looked for.
+func NotFound(text, hint string) error { return &Error{text, hint, engine.ErrNotFound} }
 
-// Advise adds what to do to an error.
-func Advise(err error, hint string) error { return &advice{err, hint} }
+// Advise adds what to do to an error. Advice on arguments stays what it is.
+func Advise(err error, hint string) error {
+	var e *Error
+	if errors.Is(err, errUsage) && errors.As(err, &e) {
+		hint = e.hint
+	}
+	return &Error{err.Error(), hint, err}
+}
 
 // ExitCode returns the code that belongs to err.
 func ExitCode(err error) int {
-	var u *UsageError
 	if code := sqlExit(err); code != exitOK {
 		return code
 	}
@@ -87,16 +83,16 @@ func ExitCode(err error) int {
 		return exitLocked
 	case errors.Is(err, engine.ErrCorrupt):
 		return exitCorrupt
-	case errors.As(err, &u), IsArgumentError(err):
+	case IsArgumentError(err):
 		return ExitUsage
 	}
 	return exitError
 }
 
-// IsArgumentError reports whether the engine or the layout refused an argument.
+// IsArgumentError reports whether the command, the engine or the layout refused an argument.
 func IsArgumentError(err error) bool {
 	for _, target := range []error{
-		layout.ErrUsage, engine.ErrInvalid, engine.ErrInvalidCursor, engine.ErrEmptyPK,
+		errUsage, layout.ErrUsage, engine.ErrInvalid, engine.ErrInvalidCursor, engine.ErrEmptyPK,
 		engine.ErrEmptySK, engine.ErrTooLarge, keycodec.ErrKeyTooLarge,
 	} {
 		if errors.Is(err, target) {
@@ -109,29 +105,20 @@ func IsArgumentError(err error) bool {
 // message returns the text of an error for people: without the names of packages, and
 // with what to do next on a line of its own.
 func message(err error) (text, hint string) {
-	var u *UsageError
-	var n *NotFound
-	var a *advice
+	var e *Error
 	var condition *engine.ConditionError
+	if errors.As(err, &e) {
+		hint = e.hint
+	}
 	if text = sqlMessage(err); text != "" {
-		if errors.As(err, &a) {
-			return text, a.hint
-		}
-		return text, ""
+		return text, hint
 	}
 	text = PlainText(err)
 	switch {
-	case errors.As(err, &u):
-		return text, u.hint
 	case errors.Is(err, context.Canceled):
-		if errors.As(err, &a) {
-			hint = a.hint
-		}
 		return "interrupted", hint
-	case errors.As(err, &n):
-		return n.Text, n.Hint
-	case errors.As(err, &a):
-		return text, a.hint
+	case e != nil:
+		return text, hint
 	case errors.As(err, &condition) && condition.Exists:
 		return text, "nothing was written; get shows the item that is there, put without" +
 			" --if-absent replaces it"

@@ -61,7 +61,6 @@ Exit code 3 says that there is no such item.`,
 
 // missing explains that there is no item with the key, and where others are.
 func missing(ctx context.Context, d *cli.Database, k engine.Key) error {
-	e := &cli.NotFound{Text: "not found: " + d.Schema.FormatKey(k)}
 	n := 0
 	var other engine.Key
 	for item, err := range d.Query(ctx, engine.Query{PK: k.PK, Limit: 2}) {
@@ -74,16 +73,17 @@ func missing(ctx context.Context, d *cli.Database, k engine.Key) error {
 		n++
 	}
 	pk := d.Schema.FormatPK(k.PK)
+	hint := ""
 	switch {
 	case n == 0 && k.SK != nil:
-		e.Hint = fmt.Sprintf("the partition %q is empty; keys are case-sensitive", pk)
+		hint = fmt.Sprintf("the partition %q is empty; keys are case-sensitive", pk)
 	case n > 0 && k.SK == nil:
-		e.Hint = fmt.Sprintf("%q has items with sort keys, the first is %q; name one with --sk,"+
+		hint = fmt.Sprintf("%q has items with sort keys, the first is %q; name one with --sk,"+
 			" or list them with query", pk, d.Schema.FormatSK(other.SK))
 	case n > 0:
-		e.Hint = fmt.Sprintf("%q has other items; list them with query", pk)
+		hint = fmt.Sprintf("%q has other items; list them with query", pk)
 	}
-	return e
+	return cli.NotFound("not found: "+d.Schema.FormatKey(k), hint)
 }
 
 func printItem(a *cli.App, d *cli.Database, item engine.Item) error {
@@ -248,8 +248,7 @@ func deleteAll(ctx context.Context, a *cli.App, d *cli.Database, k engine.Key) e
 		return err
 	}
 	if n == 0 {
-		return &cli.NotFound{Text: "not found: the partition " + d.Schema.FormatPK(k.PK) +
-			" is empty"}
+		return cli.NotFound("not found: the partition "+d.Schema.FormatPK(k.PK)+" is empty", "")
 	}
 	if err := d.DeleteRange(k.PK, engine.SKCondition{}, a.Level()); err != nil {
 		return err
