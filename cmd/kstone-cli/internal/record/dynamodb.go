@@ -35,35 +35,20 @@ var numberSyntax = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-
 
 // NewDynamoDB returns a reader of DynamoDB's export format. With lists set it reads sets as
 // lists, for columns of tables.
-func NewDynamoDB(r io.Reader, lists bool) Reader { return &dynamoDB{newLines(r), lists} }
-
-type dynamoDB struct {
-	lines *lines
-	lists bool
-}
-
-// Next implements Reader.
-func (d *dynamoDB) Next(row *Row) error {
-	for {
-		line, err := d.lines.into(row)
-		switch {
-		case err != nil:
-			return err
-		case len(bytes.TrimSpace(line)) == 0:
-			continue
-		}
+func NewDynamoDB(r io.Reader, lists bool) Reader {
+	return &lineReader{newLines(r), isBlank, func(line []byte, row *Row) error {
 		row.reset()
-		p := tagged{parser{src: line, out: row.buf}, d.lists}
-		err = p.line(row)
+		p := tagged{parser{src: line, out: row.buf}, lists}
+		err := p.line(row)
 		row.buf = p.out
 		if err != nil {
 			row.reset()
-			return reject(row.Line, "%v", err)
+			return err
 		}
 		row.settle()
 		row.Typed = true
 		return nil
-	}
+	}}
 }
 
 // tagged is a parser of typed values. It writes plain ones.
