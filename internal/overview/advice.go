@@ -46,7 +46,7 @@ func adviceFor(r *Data) (all []advice) {
 		p := r.Largest[0]
 		add("keys advise FILE --query …", "The partition %s of %s has %s of all bytes, and is"+
 			" in one stripe. A further field in the partition key, or a sharded one, spreads it.",
-			p.PK, p.Owner, shareOf(p.Bytes, r.LiveBytes))
+			p.Name, p.Owner, shareOf(p.Bytes, r.LiveBytes))
 	}
 	for _, s := range r.Owners {
 		if s.owner.Table != nil && s.owner.Index == nil && s.Statistics == "none" && s.Count > 0 {

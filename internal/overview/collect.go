@@ -17,7 +17,6 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/figure"
 	"github.com/kstonedb/kstone/internal/vfs"
-	"github.com/kstonedb/kstone/keycodec"
 )
 
 // Source is a database, and how it is described.
@@ -52,7 +51,7 @@ type Data struct {
 	Settings   []engine.Setting
 
 	Stripes [256]stripe
-	Largest []partition
+	Largest []*Partition
 	Owners  []*share
 	Filters filterProbe
 	Zones   zoneProbe
@@ -74,23 +73,12 @@ type file struct {
 	Made  time.Time
 }
 
-// partition is a PK with the number of its items.
-type partition struct {
-	PK, Owner string
-	Items     int64
-	Bytes     int64
-	Stripe    uint8
-}
-
 // share is what a table, an index or the items outside of tables take.
 type share struct {
-	Name       string
+	*Share
 	Kind       string // "rows", "entries" or "items"
 	About      string
 	Statistics string
-	Count      int64
-	Bytes      int64
-	owner      Owner
 }
 
 // filterProbe is what filters have answered for keys that are not there.
@@ -135,12 +123,10 @@ func Collect(ctx context.Context, src Source) (*Data, error) {
 	return r, nil
 }
 
-// count reads all items. In stripe order the items of a PK follow each other.
+// count reads all items.
 func (r *Data) count(ctx context.Context, src Source, owners *Owners) error {
-	shares := map[string]*share{}
-	var now []byte
-	var p partition
-	var s *share
+	c := Census{Tally: Tally{Owners: owners}, Top: top,
+		Size: func(p *Partition) int64 { return p.Bytes }}
 	all := src.DB.Scan(ctx, engine.Scan{Unordered: true})
 	if src.Follow != nil {
 		all = src.Follow(int64(r.Metrics.Total.Records), all)
@@ -149,44 +135,22 @@ func (r *Data) count(ctx context.Context, src Source, owners *Owners) error {
 		if err != nil {
 			return err
 		}
-		if string(item.Key.PK) != string(now) {
-			r.rank(p)
-			now = append(now[:0], item.Key.PK...)
-			owner := owners.Of(now)
-			p = partition{PK: owner.PartitionName(src.formatPK, item.Key), Owner: owner.Name(),
-				Stripe: keycodec.Stripe(now)}
-			if s = shares[owner.Name()]; s == nil {
-				s = newShare(owner)
-				shares[owner.Name()] = s
-			}
-			if !owner.Inner() {
-				r.Partitions++
-			}
-		}
-		n := int64(len(item.Key.PK) + len(item.Key.SK) + len(item.Value))
-		p.Items++
-		p.Bytes += n
-		s.Count++
-		s.Bytes += n
-		r.LiveBytes += n
-		r.Stripes[p.Stripe].Items++
-		r.Stripes[p.Stripe].Bytes += n
+		c.Add(item)
 	}
-	r.rank(p)
+	c.Done(src.formatPK)
+	r.LiveBytes, r.Partitions, r.Largest = c.Bytes, c.Outer, c.Largest
+	for i, s := range c.Stripes {
+		r.Stripes[i].Items, r.Stripes[i].Bytes = s.Items, s.Bytes
+	}
+	statistics := map[string]string{}
 	for _, t := range owners.Tables { // also those without rows
 		for _, owner := range ownersOf(t) {
-			s := shares[owner.Name()]
-			if s == nil {
-				s = newShare(owner)
-				shares[owner.Name()] = s
-			}
-			if owner.Index == nil {
-				s.Statistics = t.Statistics
-			}
+			c.shareOf(owner)
 		}
+		statistics[Owner{Table: t.Table}.Name()] = t.Statistics
 	}
-	for _, s := range shares {
-		r.Owners = append(r.Owners, s)
+	for _, s := range c.Shares {
+		r.Owners = append(r.Owners, newShare(s, statistics[s.Name]))
 		if !s.owner.Inner() {
 			r.Items = s.Count
 		}
@@ -206,8 +170,8 @@ func ownersOf(t OwnedTable) []Owner {
 	return all
 }
 
-func newShare(o Owner) *share {
-	s := &share{Name: o.Name(), Kind: "items", owner: o}
+func newShare(of *Share, statistics string) *share {
+	s, o := &share{Share: of, Kind: "items", Statistics: statistics}, of.owner
 	switch {
 	case o.Index != nil:
 		s.Kind, s.About = "entries", IndexText(o.Table, o.Index)
@@ -229,18 +193,6 @@ func (s *Source) formatPK(pk []byte) string {
 
 // top is how many of the largest partitions are shown.
 const top = 20
-
-func (r *Data) rank(p partition) {
-	if p.Items == 0 {
-		return
-	}
-	i, _ := slices.BinarySearchFunc(r.Largest, p, func(a, b partition) int {
-		return cmp.Compare(b.Bytes, a.Bytes)
-	})
-	if r.Largest = slices.Insert(r.Largest, i, p); len(r.Largest) > top {
-		r.Largest = r.Largest[:top]
-	}
-}
 
 // readFiles lists the data files, which have their stripe in their name. A database in memory has
 // none.

@@ -98,7 +98,7 @@ func TestReportSize(t *testing.T) {
 		}
 	}
 	for range top {
-		r.rank(partition{PK: strings.Repeat("x", 500), Items: 1, Bytes: 1})
+		r.Largest = append(r.Largest, &Partition{Name: strings.Repeat("x", 500), Items: 1, Bytes: 1})
 	}
 	r.Advice = adviceFor(r)
 	if n := len(render(t, r)); n > 1<<20 {
@@ -112,10 +112,10 @@ func TestAdvice(t *testing.T) {
 	r.Metrics.Total.RawBytes = 30 << 20
 	r.Metrics.LogBytes = 9 << 20
 	r.Metrics.Stripes[7].Runs = 9
-	r.Largest = []partition{{PK: "big", Owner: "items", Bytes: 9 << 20}}
+	r.Largest = []*Partition{{Name: "big", Owner: "items", Bytes: 9 << 20}}
 	r.Settings = []engine.Setting{{Name: "filter-bits", Value: "none"}}
-	r.Owners = []*share{{Name: "table t", Count: 1, Statistics: "none",
-		owner: Owner{Table: &schema.Table{Name: "t"}}}}
+	r.Owners = []*share{{Statistics: "none", Share: &Share{Name: "table t", Count: 1,
+		owner: Owner{Table: &schema.Table{Name: "t"}}}}}
 	var all strings.Builder
 	for _, a := range adviceFor(r) {
 		fmt.Fprintln(&all, a.Text, a.Command)

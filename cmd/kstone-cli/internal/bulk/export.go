@@ -101,7 +101,7 @@ func exportItems(ctx context.Context, a *cli.App, d *cli.Database, internal bool
 		return err
 	}
 	defer snap.Close()
-	others := &cli.Tally{Owners: owners}
+	others := &overview.Tally{Owners: owners}
 	items := snap.Scan(ctx, engine.Scan{})
 	if !a.OutTTY {
 		items = cli.Followed(a, "exporting", int64(d.Metrics().Total.Records), items)

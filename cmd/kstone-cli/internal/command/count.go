@@ -112,7 +112,7 @@ func count(ctx context.Context, a *cli.App, d *cli.Database, args []string, f *c
 	}
 	defer snap.Close()
 	var n int64
-	others := &cli.Tally{}
+	others := &overview.Tally{}
 	if len(args) == 1 {
 		q, err := query(a, d, args[0], &f.conditions)
 		if err != nil {

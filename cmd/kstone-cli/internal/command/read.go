@@ -165,7 +165,7 @@ func scan(ctx context.Context, a *cli.App, d *cli.Database, f *scanFlags, sc eng
 	if err != nil {
 		return err
 	}
-	others := &cli.Tally{Owners: owners}
+	others := &overview.Tally{Owners: owners}
 	if !f.internal {
 		sc.Filter = others.Outer()
 	}

@@ -260,7 +260,7 @@ func (c *pairCopy) others(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tally := &cli.Tally{Owners: owners}
+	tally := &overview.Tally{Owners: owners}
 	keep, n := tally.Outer(), int64(0)
 	items := c.db.Scan(ctx, engine.Scan{Unordered: true})
 	for it, err := range cli.Followed(c.app, "counting", c.read.Rows(), items) {

@@ -1,10 +1,8 @@
 package upkeep
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,19 +21,10 @@ const exactLimit = 5_000_000
 
 // census is how the items spread.
 type census struct {
-	Items   int64      `json:"items"`
-	Exact   bool       `json:"exact"`
-	Stripes [256]int64 `json:"stripes"`
-	largest []partition
-	pks     int64
-	kinds   cli.Tally // what the items are
-}
-
-// partition is a PK with the number of its items.
-type partition struct {
-	pk    []byte
-	name  string // for people
-	items int64
+	Items   int64           `json:"items"`
+	Exact   bool            `json:"exact"`
+	Stripes [256]int64      `json:"stripes"`
+	counted overview.Census // if Exact
 }
 
 // StatsCommand returns the command stats.
@@ -97,50 +86,27 @@ type tableStatistics struct {
 	Statistics string `json:"statistics"`
 }
 
-// count scans the database. In stripe order the items of a PK follow each other, so
-// one counter is enough.
+// count scans the database.
 func (c *census) count(ctx context.Context, a *cli.App, d *cli.Database, known *overview.Owners,
 	top int) error {
-	c.Exact = true
-	var now partition
-	c.kinds.Owners = known
+	all := &c.counted
+	all.Owners, all.Top = known, top
+	all.Size = func(p *overview.Partition) int64 { return p.Items }
 	items := cli.Followed(a, "counting", int64(d.Metrics().Total.Records),
 		d.Scan(ctx, engine.Scan{Unordered: true}))
 	for item, err := range items {
 		if err != nil {
 			return err
 		}
-		owner := c.kinds.Add(item)
-		if string(item.Key.PK) != string(now.pk) {
-			c.rank(now, top)
-			now = partition{pk: append([]byte(nil), item.Key.PK...),
-				name: owner.PartitionName(d.Schema.FormatPK, item.Key)}
-			if owner.Inner() {
-				now.name += " (" + owner.Name() + ")"
-			}
-		}
-		now.items++
-		c.Items++
-		c.Stripes[keycodec.Stripe(item.Key.PK)]++
+		all.Add(item)
 	}
-	c.rank(now, top)
-	c.kinds.Sort()
+	all.Done(d.Schema.FormatPK)
+	all.Sort()
+	c.Exact, c.Items = true, all.Items
+	for i, s := range all.Stripes {
+		c.Stripes[i] = s.Items
+	}
 	return nil
-}
-
-// rank keeps a partition if it is among the largest.
-func (c *census) rank(p partition, top int) {
-	if p.items == 0 {
-		return
-	}
-	c.pks++
-	i, _ := slices.BinarySearchFunc(c.largest, p, func(a, b partition) int {
-		return cmp.Compare(b.items, a.items)
-	})
-	c.largest = slices.Insert(c.largest, i, p)
-	if len(c.largest) > top {
-		c.largest = c.largest[:top]
-	}
 }
 
 func (c *census) estimate(m *engine.Metrics) {
@@ -172,12 +138,12 @@ func printStatsJSON(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
 		Keys     string        `json:"keys,omitempty"`
 		Settings []settingJSON `json:"settings"`
 
-		Kinds  []*cli.Share      `json:"kinds,omitempty"`
+		Kinds  []*overview.Share `json:"kinds,omitempty"`
 		Tables []tableStatistics `json:"tables,omitempty"`
 	}{census: c, Disk: m.Total.DiskBytes, Raw: m.Total.RawBytes, Memtable: m.MemtableBytes,
 		Files: m.Total.Files, Runs: m.Total.Runs, Keys: d.Schema.Flags(), Largest: []largest{},
 		Values: m.Total.ValueBytes, Garbage: m.Total.GarbageBytes,
-		Settings: settingsJSON(d.Settings()), Kinds: c.kinds.Shares}
+		Settings: settingsJSON(d.Settings()), Kinds: c.counted.Shares}
 	for _, t := range known.Tables {
 		out.Tables = append(out.Tables, tableStatistics{t.Name, t.Statistics})
 	}
@@ -186,9 +152,8 @@ func printStatsJSON(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
 			out.Used++
 		}
 	}
-	for _, p := range c.largest {
-		out.Largest = append(out.Largest, largest{d.Schema.FormatPK(p.pk), p.items,
-			keycodec.Stripe(p.pk)})
+	for _, p := range c.counted.Largest {
+		out.Largest = append(out.Largest, largest{d.Schema.FormatPK(p.PK), p.Items, p.Stripe})
 	}
 	return a.PrintJSON(out)
 }
@@ -201,7 +166,7 @@ func printStats(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
 	}
 	switch {
 	case c.Exact:
-		row("items", "%s in %s", figure.Count(c.Items), figure.Plural(c.pks, "partition"))
+		row("items", "%s in %s", figure.Count(c.Items), figure.Plural(c.counted.Partitions, "partition"))
 	default:
 		row("items", "about %s (overwritten and deleted ones may count; --exact counts them)",
 			figure.Count(c.Items))
@@ -228,18 +193,20 @@ func printStats(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
 	for _, t := range known.Tables {
 		row("statistics", "of table %s: %s", t.Name, t.Statistics)
 	}
-	if len(known.Tables) > 0 && len(c.kinds.Shares) > 0 {
+	if len(known.Tables) > 0 && len(c.counted.Shares) > 0 {
 		fmt.Fprintf(&b, "\nwhat the items are\n")
-		c.kinds.Write(&b)
+		c.counted.Write(&b)
 	}
 	b.WriteByte('\n')
 	b.WriteString(present.HeatMap(&c.Stripes, "items a stripe", a.Color))
-	if len(c.largest) > 0 {
+	if len(c.counted.Largest) > 0 {
 		b.WriteString("\nlargest partitions\n")
-		for _, p := range c.largest {
-			fmt.Fprintf(&b, "  %-24s %12s   %4.1f %%   stripe %d\n", p.name,
-				figure.Count(p.items), 100*float64(p.items)/float64(c.Items),
-				keycodec.Stripe(p.pk))
+		for _, p := range c.counted.Largest {
+			if p.Inner {
+				p.Name += " (" + p.Owner + ")"
+			}
+			fmt.Fprintf(&b, "  %-24s %12s   %4.1f %%   stripe %d\n", p.Name,
+				figure.Count(p.Items), 100*float64(p.Items)/float64(c.Items), p.Stripe)
 		}
 	}
 	_, err := a.Out.Write([]byte(b.String()))
