@@ -63,10 +63,8 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	if err := prepare(&c); err != nil {
 		return rep, err
 	}
-	r := &runner{c: c, rng: rand.New(rand.NewPCG(c.Seed, 1)), start: time.Now()}
-	for w := range c.Workers {
-		r.state = append(r.state, newProgress(w))
-	}
+	r := &runner{c: c, rng: rand.New(rand.NewPCG(c.Seed, 1)), start: time.Now(),
+		tester: NewTester(c.Seed, c.Workers)}
 	for ctx.Err() == nil && (r.rep.Cycles == 0 || time.Since(r.start) < c.For) {
 		err := r.cycle(ctx)
 		if ctx.Err() != nil || errors.Is(err, errInterrupted) {
@@ -113,13 +111,11 @@ func prepare(c *Config) error {
 }
 
 type runner struct {
-	c     Config
-	rng   *rand.Rand
-	start time.Time
-	ready bool       // some child has said that the database is there, with the accounts
-	state []progress // of the workers, as last found
-	copy  replica
-	rep   Report
+	c      Config
+	rng    *rand.Rand
+	start  time.Time
+	tester *Tester
+	rep    Report
 }
 
 func (r *runner) report() Report {
@@ -138,9 +134,7 @@ func (r *runner) delay() time.Duration {
 
 // cycle is one child, one kill, one check.
 func (r *runner) cycle(ctx context.Context) error {
-	s, err := Start(r.c.Command, Order{
-		Dir: r.c.Dir, Seed: r.c.Seed, Cycle: r.rep.Cycles, Workers: r.c.Workers, From: r.steps(),
-	})
+	s, err := Start(r.c.Command, r.tester.Order(r.c.Dir))
 	if err != nil {
 		return err
 	}
@@ -157,42 +151,26 @@ func (r *runner) cycle(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errInterrupted
 	}
-	r.ready = r.ready || s.ready
+	r.tester.ready = r.tester.ready || s.ready
 	if _, err := os.Stat(filepath.Join(dbDir(r.c.Dir), "CURRENT")); err != nil {
-		if !r.ready {
+		if !r.tester.ready {
 			return nil // killed before there was a database
 		}
 		return fmt.Errorf("the database is gone: %w", err)
 	}
 	for name, floor := range s.copies {
-		o := options(r.c.Seed, r.rep.Cycles)
-		_, err := check(ctx, filepath.Join(r.c.Dir, name), o, r.c.Seed, r.state, floor, true,
-			nil)
-		if err != nil {
+		if err := r.tester.checkCopy(ctx, filepath.Join(r.c.Dir, name), floor); err != nil {
 			return fmt.Errorf("checkpoint %s: %w", name, err)
 		}
 		r.rep.Copies++
 	}
-	found, err := check(ctx, dbDir(r.c.Dir), options(r.c.Seed, r.rep.Cycles), r.c.Seed, r.state,
-		s.acked, r.ready, &r.copy)
-	r.rep.Changes = r.copy.read
+	found, err := r.tester.Check(ctx, r.c.Dir, s.acked)
+	r.rep.Changes = r.tester.copy.read
 	if err != nil {
 		return err
 	}
-	for w := range found {
-		r.rep.Lucky += found[w].num - s.acked[w]
-	}
-	r.state = found
+	r.rep.Lucky += found - s.steps
 	return r.clear()
-}
-
-// steps returns how far the workers are.
-func (r *runner) steps() []int {
-	all := make([]int, len(r.state))
-	for w := range r.state {
-		all[w] = r.state[w].num
-	}
-	return all
 }
 
 // errInterrupted ends a run without a verdict on its last cycle.

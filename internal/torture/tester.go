@@ -7,8 +7,9 @@ import "context"
 type Tester struct {
 	seed  uint64
 	cycle int
-	state []progress
+	state []progress // of the workers, as last found
 	copy  replica
+	ready bool // some child has said that the database is there, with the accounts
 }
 
 // NewTester returns a Tester for a database that does not exist yet.
@@ -35,7 +36,7 @@ func (t *Tester) Order(dir string) Order {
 // all commits make what the database has. The states found are what the next child goes on from.
 // It returns how many steps were found.
 func (t *Tester) Check(ctx context.Context, dir string, floor []int) (steps int, err error) {
-	found, err := check(ctx, dbDir(dir), options(t.seed, t.cycle), t.seed, t.state, floor, false,
+	found, err := check(ctx, dbDir(dir), options(t.seed, t.cycle), t.seed, t.state, floor, t.ready,
 		&t.copy)
 	if err != nil {
 		return 0, err
@@ -45,4 +46,10 @@ func (t *Tester) Check(ctx context.Context, dir string, floor []int) (steps int,
 	}
 	t.state = found
 	return steps, nil
+}
+
+// checkCopy is Check of a checkpoint, from which nothing goes on.
+func (t *Tester) checkCopy(ctx context.Context, dir string, floor []int) error {
+	_, err := check(ctx, dir, options(t.seed, t.cycle), t.seed, t.state, floor, true, nil)
+	return err
 }

@@ -160,19 +160,16 @@ const (
 // WithDB runs fn with the database: that of the shell, or the one in path, which is
 // opened for the time of the call. It takes no URL.
 func (a *App) WithDB(path string, m Mode, fn func(*Database) error) error {
-	if a.Open != nil && a.Open.DB == nil {
-		return engineOnly(a.Open.Path)
-	}
-	if a.Open == nil && IsURL(path) {
-		return engineOnly(path)
-	}
-	return a.with(path, m, nil, fn)
+	return a.WithOptions(path, m, nil, fn)
 }
 
 // WithOptions is WithDB with options of the engine, unless the database is that of the shell.
 func (a *App) WithOptions(path string, m Mode, o *engine.Options, fn func(*Database) error) error {
-	if a.Open != nil || IsURL(path) {
-		return a.WithDB(path, m, fn)
+	if a.Open != nil {
+		path = a.Open.Path
+	}
+	if IsURL(path) {
+		return engineOnly(path)
 	}
 	return a.with(path, m, o, fn)
 }
@@ -223,8 +220,10 @@ func (a *App) OpenDB(path string, m Mode, o *engine.Options) (*Database, error) 
 	d := &Database{Path: path, writes: m != ReadOnly}
 	o.ReadOnly, o.MustExist, o.Durability = m == ReadOnly, m != Create, a.Level()
 	start := time.Now()
-	var err error
-	d.DB, err = a.open(path, o)
+	// Why it does not wait if the program ends: reading the log again may take seconds, and a
+	// database that was being opened is as it was.
+	db, err := await(a.untilStopped(), func() (*engine.DB, error) { return engine.Open(path, o) })
+	d.DB = db
 	a.opened += time.Since(start)
 	if err != nil {
 		return nil, err
@@ -235,21 +234,19 @@ func (a *App) OpenDB(path string, m Mode, o *engine.Options) (*Database, error) 
 	return d, nil
 }
 
-// open opens a database, unless the program ends. Why it does not wait then: reading the log again
-// may take seconds, and a database that was being opened is as it was.
-func (a *App) open(path string, o *engine.Options) (db *engine.DB, err error) {
+// await returns what fn does, or without it if ctx ends.
+func await[T any](ctx context.Context, fn func() (T, error)) (v T, err error) {
 	done := make(chan func(), 1)
 	go func() {
-		opened, failed := engine.Open(path, o)
-		done <- func() { db, err = opened, failed }
+		got, failed := fn()
+		done <- func() { v, err = got, failed }
 	}()
-	ctx := a.untilStopped()
 	select {
 	case set := <-done:
 		set()
-		return db, err
+		return v, err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return v, context.Cause(ctx)
 	}
 }
 

@@ -102,19 +102,7 @@ func (a *App) OpenFile(name string) (in io.ReadCloser, info fs.FileInfo, err err
 
 // openFile waits for the other end of a pipe until the context of the command ends.
 func (a *App) openFile(name string, flag int) (*os.File, error) {
-	var f *os.File
-	opened := make(chan error, 1)
-	go func() {
-		var err error
-		f, err = os.OpenFile(name, flag, 0)
-		opened <- err
-	}()
-	select {
-	case err := <-opened:
-		return f, err
-	case <-a.Context.Done():
-		return nil, a.Context.Err()
-	}
+	return await(a.Context, func() (*os.File, error) { return os.OpenFile(name, flag, 0) })
 }
 
 // renamed returns an error about a file that has not got its name yet, with its name.

@@ -38,21 +38,34 @@ func (a *App) Follow(w Work) (stop func()) {
 	return m.Spin(w.Done, w.Sized)
 }
 
-// Gauge returns a function that shows how many bytes are done, and one that takes the bar
-// away. The total is that of the first call.
-func (a *App) Gauge(doing string) (set func(done, total int64), stop func()) {
+// bars returns a function that shows how much of a total is done of what it names, in bytes if sized
+// is set, and one that takes the bar away.
+func (a *App) bars(sized bool) (show func(doing string, done, total int64), stop func()) {
 	var m *meter.Meter
-	set = func(done, total int64) {
-		if m == nil {
-			m = meter.New(a.Err, a.ErrTTY, total, doing)
-		}
-		m.Bytes(done)
-	}
-	return set, func() {
+	now := ""
+	stop = func() {
 		if m != nil {
 			m.Done()
 		}
 	}
+	return func(doing string, done, total int64) {
+		if m == nil || doing != now {
+			stop()
+			m, now = meter.New(a.Err, a.ErrTTY, total, doing), doing
+		}
+		if sized {
+			m.Bytes(done)
+		} else {
+			m.Set(done)
+		}
+	}, stop
+}
+
+// Gauge returns a function that shows how many bytes are done, and one that takes the bar
+// away. The total is that of the first call.
+func (a *App) Gauge(doing string) (set func(done, total int64), stop func()) {
+	show, stop := a.bars(true)
+	return func(done, total int64) { show(doing, done, total) }, stop
 }
 
 // Followed returns values while a bar shows how many of about total have come. Why not on a

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/meter"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
@@ -121,26 +120,14 @@ func (a *App) Snapshot(d *Database) (*engine.Snapshot, error) {
 // progress returns a function that shows how far an operation on tables is, and one that
 // takes the bar away.
 func (a *App) progress() (show func(table.Progress), done func()) {
-	var bar *meter.Meter
-	what := ""
-	done = func() {
-		if bar != nil {
-			bar.Done()
+	set, done := a.bars(false)
+	return func(p table.Progress) {
+		total := p.Total
+		if total == 0 {
+			total = -1
 		}
-	}
-	show = func(p table.Progress) {
-		name := strings.TrimSpace(p.What + " " + p.Table + " " + p.Index)
-		if bar == nil || name != what {
-			done()
-			total := p.Total
-			if total == 0 {
-				total = -1
-			}
-			bar, what = meter.New(a.Err, a.ErrTTY, total, name), name
-		}
-		bar.Set(p.Done)
-	}
-	return show, done
+		set(strings.TrimSpace(p.What+" "+p.Table+" "+p.Index), p.Done, total)
+	}, done
 }
 
 // Running is the work of a statement that reads or writes rows: items of the store, of as many as
@@ -176,19 +163,7 @@ func (t *Tables) Exec(ctx context.Context, a *App, stmt *sql.Stmt, args []any) (
 	if a.Open != nil || t.SQL.InTransaction() {
 		return stmt.Exec(ctx, args...)
 	}
-	var result sql.Result
-	done := make(chan error, 1)
-	go func() {
-		var err error
-		result, err = stmt.Exec(ctx, args...)
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		return result, err
-	case <-ctx.Done():
-		return sql.Result{}, context.Cause(ctx)
-	}
+	return await(ctx, func() (sql.Result, error) { return stmt.Exec(ctx, args...) })
 }
 
 // Find returns a table, or an error that names one that may be meant.

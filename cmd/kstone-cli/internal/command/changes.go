@@ -17,7 +17,6 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
-	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -284,7 +283,7 @@ func (p *changePrinter) item(c *local.TableChange, out *changeJSON) {
 	case engine.ChangeDeleteRange:
 		out.Range = rangeOf(&c.Item)
 	case engine.ChangeDelete:
-		out.Key = p.key(item)
+		out.Key = p.schema.AppendJSON(nil, &item, &layout.Record{KeysOnly: true})
 	default:
 		out.Kind = engine.ChangePut.String()
 		out.Item = p.schema.AppendJSON(nil, &item, &p.record)
@@ -292,19 +291,6 @@ func (p *changePrinter) item(c *local.TableChange, out *changeJSON) {
 	if c.Item.Before != nil {
 		out.Before = p.schema.AppendJSON(nil, c.Item.Before, &p.record)
 	}
-}
-
-// key returns the key of an item as JSON has it.
-func (p *changePrinter) key(item engine.Item) []byte {
-	if p.schema != nil {
-		item.Value = []byte("{}")
-		return p.schema.AppendJSON(nil, &item, &p.record)
-	}
-	out := record.AppendBytes([]byte(`{"pk":`), item.Key.PK)
-	if item.Key.SK != nil {
-		out = record.AppendBytes(append(out, `,"sk":`...), item.Key.SK)
-	}
-	return append(out, '}')
 }
 
 // rangeOf returns the bounds of a range delete, in hexadecimal.

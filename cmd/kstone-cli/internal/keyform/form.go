@@ -119,19 +119,6 @@ func (fs fields) value(f keycodec.Field, text string) (any, error) {
 	return b, nil
 }
 
-// format returns the text of a value of a field, as value reads it.
-func format(f keycodec.Field, v any) (string, error) {
-	one, err := keycodec.NewSchema(f)
-	if err != nil {
-		return "", err
-	}
-	encoded, err := one.Append(nil, v)
-	if err != nil {
-		return "", err
-	}
-	return one.Format(encoded)
-}
-
 // ordered is the layout of package keycodec.
 type ordered struct {
 	fields
@@ -164,7 +151,7 @@ func (o ordered) Explain(key []byte) ([]Part, error) {
 		if err != nil {
 			return nil, err
 		}
-		text, err := format(f, values[i])
+		text, err := layout.FormatValue(f, values[i])
 		if err != nil {
 			return nil, err
 		}
@@ -245,7 +232,7 @@ func (c compositeForm) Explain(key []byte) ([]Part, error) {
 			parts = append(parts, Part{at, f.Start, "", "delimiter", o.Delimiter.String()})
 		}
 		at = f.End
-		text, err := format(c.list[i], f.Value)
+		text, err := layout.FormatValue(c.list[i], f.Value)
 		if err != nil {
 			return nil, err
 		}

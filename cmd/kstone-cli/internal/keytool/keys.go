@@ -2,7 +2,6 @@ package keytool
 
 import (
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/keyform"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/record"
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/figure"
 )
@@ -173,15 +173,8 @@ func (o ordered) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		pair, err := json.Marshal([]string{name, o.values[i]})
-		if err != nil {
-			return nil, err
-		}
-		var two []json.RawMessage
-		if err := json.Unmarshal(pair, &two); err != nil {
-			return nil, err
-		}
-		out = append(append(append(out, two[0]...), ':'), two[1]...)
+		out = append(record.AppendString(out, record.Text([]byte(name))), ':')
+		out = record.AppendString(out, record.Text([]byte(o.values[i])))
 	}
 	return append(out, '}'), nil
 }
@@ -273,29 +266,22 @@ func keyOfHex(cmd *cobra.Command, args []string) ([]byte, error) {
 		return nil, cli.Usage("%s: too few arguments", cmd.Name()).
 			WithHint("usage: %s", cmd.UseLine())
 	}
-	var key []byte
-	digits, high := 0, byte(0)
+	const between = " \t\n_"
 	text := strings.Join(args, " ")
-	for i, r := range text {
-		if r == ' ' || r == '\t' || r == '\n' || r == '_' {
-			continue
-		}
-		v := strings.IndexRune("0123456789abcdef", r|0x20)
-		if r >= utf8.RuneSelf || v < 0 || r < '0' {
-			return nil, cli.Usage("%s: character %d, %q, is not a hexadecimal digit", cmd.Name(),
-				utf8.RuneCountInString(text[:i])+1, r)
-		}
-		if digits++; digits%2 == 1 {
-			high = byte(v)
-		} else {
-			key = append(key, high<<4|byte(v))
-		}
+	if i := strings.IndexFunc(text, func(r rune) bool {
+		return !strings.ContainsRune("0123456789abcdefABCDEF"+between, r)
+	}); i >= 0 {
+		r, _ := utf8.DecodeRuneInString(text[i:])
+		return nil, cli.Usage("%s: character %d, %q, is not a hexadecimal digit", cmd.Name(),
+			utf8.RuneCountInString(text[:i])+1, r)
 	}
-	if digits%2 == 1 {
-		return nil, cli.Usage("%s: %d hexadecimal digits, an odd number", cmd.Name(),
-			digits)
+	digits := strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+		return strings.ContainsRune(between, r)
+	}), "")
+	if len(digits)%2 == 1 {
+		return nil, cli.Usage("%s: %d hexadecimal digits, an odd number", cmd.Name(), len(digits))
 	}
-	return key, nil
+	return hex.DecodeString(digits)
 }
 
 // keyError is the error for a key that is not of the layout: the hint of damaged databases

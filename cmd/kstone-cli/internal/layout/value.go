@@ -91,17 +91,21 @@ func appendValueJSON(dst []byte, f keycodec.Field, v any) []byte {
 	return fmt.Appendf(dst, "%q", fmt.Sprint(v))
 }
 
-// formatValue shows one value as the schema's own Format does.
-func formatValue(f keycodec.Field, v any) string {
+// FormatValue shows one value as the schema's own Format does.
+func FormatValue(f keycodec.Field, v any) (string, error) {
 	one, err := keycodec.NewSchema(f)
 	if err != nil {
-		return fmt.Sprint(v)
+		return "", err
 	}
 	key, err := one.Append(nil, v)
 	if err != nil {
-		return fmt.Sprint(v)
+		return "", err
 	}
-	text, err := one.Format(key)
+	return one.Format(key)
+}
+
+func formatValue(f keycodec.Field, v any) string {
+	text, err := FormatValue(f, v)
 	if err != nil {
 		return fmt.Sprint(v)
 	}

@@ -75,56 +75,46 @@ func isDir(name string) bool {
 // inspectFile shows what is in a file. Files without content are named.
 func inspectFile(name string, out io.Writer) error {
 	info, err := os.Stat(name)
-	switch kind := kindOf(filepath.Base(name)); {
+	switch of := kindOf(filepath.Base(name)); {
 	case err != nil:
 		return cli.Advise(err, "name the directory of a database, or files in it")
 	case info.IsDir():
 		return cli.Usage("inspect: %s is a directory among files", name).
 			WithHint("inspect of one directory shows its files")
-	case kind == "lock" || kind == "reserve" || kind == "readers" || kind == "times":
-		fmt.Fprintf(out, "%s: %s\n", filepath.Base(name), fileKinds[kind])
+	case slices.Contains([]string{"lock", "reserve", "readers", "times"}, of.kind):
+		fmt.Fprintf(out, "%s: %s\n", filepath.Base(name), of.about)
 		return nil
 	}
 	return engine.InspectFile(name, out)
 }
 
-// fileKinds are the kinds of files of a database and what they are for.
-var fileKinds = map[string]string{
-	"data":     "sorted items of one stripe",
-	"values":   "large values of one stripe",
-	"log":      "the newest commits",
-	"manifest": "which data files are in use, and the settings",
-	"times":    "which commit was the newest at a time",
-	"current":  "the name of the manifest",
-	"lock":     "locked while a process writes the database",
-	"reserve":  "space for deletes when the disk is full",
-	"readers":  "leases of processes that read beside the writer",
-	"other":    "spare or unknown: see docs/format",
+// fileKind is a kind of files of a database: what they are for, and their names.
+type fileKind struct {
+	kind, about string
+	name        *regexp.Regexp
 }
 
-var fileNames = []struct {
-	kind string
-	name *regexp.Regexp
-}{
-	{"data", regexp.MustCompile(`^[0-9]{3}-[0-9]+\.sst$`)},
-	{"values", regexp.MustCompile(`^[0-9]{3}-[0-9]+\.val$`)},
-	{"log", regexp.MustCompile(`^wal-.*\.log$`)},
-	{"manifest", regexp.MustCompile(`^MANIFEST-`)},
-	{"times", regexp.MustCompile(`^TIMES$`)},
-	{"current", regexp.MustCompile(`^CURRENT$`)},
-	{"lock", regexp.MustCompile(`^LOCK$`)},
-	{"reserve", regexp.MustCompile(`^RESERVE$`)},
-	{"readers", regexp.MustCompile(`^READERS$`)},
+// fileKinds are all; the last one is any file.
+var fileKinds = []*fileKind{
+	{"data", "sorted items of one stripe", regexp.MustCompile(`^[0-9]{3}-[0-9]+\.sst$`)},
+	{"values", "large values of one stripe", regexp.MustCompile(`^[0-9]{3}-[0-9]+\.val$`)},
+	{"log", "the newest commits", regexp.MustCompile(`^wal-.*\.log$`)},
+	{"manifest", "which data files are in use, and the settings",
+		regexp.MustCompile(`^MANIFEST-`)},
+	{"times", "which commit was the newest at a time", regexp.MustCompile(`^TIMES$`)},
+	{"current", "the name of the manifest", regexp.MustCompile(`^CURRENT$`)},
+	{"lock", "locked while a process writes the database", regexp.MustCompile(`^LOCK$`)},
+	{"reserve", "space for deletes when the disk is full", regexp.MustCompile(`^RESERVE$`)},
+	{"readers", "leases of processes that read beside the writer",
+		regexp.MustCompile(`^READERS$`)},
+	{"other", "spare or unknown: see docs/format", regexp.MustCompile(``)},
 }
 
 // kindOf returns the kind of a file by its name.
-func kindOf(name string) string {
-	for _, f := range fileNames {
-		if f.name.MatchString(name) {
-			return f.kind
-		}
-	}
-	return "other"
+func kindOf(name string) *fileKind {
+	return fileKinds[slices.IndexFunc(fileKinds, func(k *fileKind) bool {
+		return k.name.MatchString(name)
+	})]
 }
 
 // fileGroup is the files of a kind, or the data and value files of a stripe.
@@ -132,6 +122,7 @@ type fileGroup struct {
 	Name  string `json:"name"` // of the kind, or the number of the stripe
 	Files int    `json:"files"`
 	Bytes int64  `json:"bytes"`
+	about string
 }
 
 // tree is what a directory has.
@@ -155,9 +146,10 @@ func readTree(dir string) (*tree, error) {
 		if err != nil || !info.Mode().IsRegular() {
 			continue // removed meanwhile
 		}
-		kind := kindOf(e.Name())
+		of := kindOf(e.Name())
+		kind := of.kind
 		if kinds[kind] == nil {
-			kinds[kind] = &fileGroup{Name: kind}
+			kinds[kind] = &fileGroup{Name: kind, about: of.about}
 			t.Kinds = append(t.Kinds, kinds[kind])
 		}
 		groups := []*fileGroup{kinds[kind]}
@@ -196,7 +188,7 @@ func inspectDir(a *cli.App, dir string) error {
 	var rows [][]string
 	for _, g := range t.Kinds {
 		rows = append(rows, []string{g.Name, figure.Count(int64(g.Files)), figure.Bytes(g.Bytes),
-			fileKinds[g.Name]})
+			g.about})
 	}
 	if err := a.Grid([]string{"kind", "files", "bytes", "what it is"}, rows, 1); err != nil {
 		return err

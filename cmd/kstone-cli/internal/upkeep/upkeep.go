@@ -3,7 +3,6 @@ package upkeep
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -135,8 +134,12 @@ output, for restore - or tar.`,
 		Args: a.Arguments(1, 1),
 	}
 	var o engine.CheckpointOptions
-	cmd.Flags().Var((*bytesValue)(&o.BytesPerSecond), "rate",
-		"copy at most so many `BYTES` per second, for example 50MiB; 0 means no limit")
+	cmd.Flags().Func("rate",
+		"copy at most so many `BYTES` per second, for example 50MiB; 0 means no limit",
+		func(text string) (err error) {
+			o.BytesPerSecond, err = figure.ParseBytes(text)
+			return err
+		})
 	cmd.RunE = a.OnDB(cli.ReadOnly, func(ctx context.Context, d *cli.Database,
 		args []string) error {
 		ctx, release := cli.UntilStopped(ctx)
@@ -158,19 +161,3 @@ output, for restore - or tar.`,
 	})
 	return cmd
 }
-
-// bytesValue is a flag for a number of bytes, with a unit if one is given.
-type bytesValue int64
-
-// Set implements pflag.Value.
-func (v *bytesValue) Set(text string) error {
-	n, err := figure.ParseBytes(text)
-	*v = bytesValue(n)
-	return err
-}
-
-// String implements pflag.Value.
-func (v *bytesValue) String() string { return strconv.FormatInt(int64(*v), 10) }
-
-// Type implements pflag.Value.
-func (v *bytesValue) Type() string { return "bytes" }
