@@ -51,10 +51,11 @@ before a new definition of their table are read by the present one.
 begins with the oldest change that is retained. A consumer keeps its position in the
 database, and its changes until it has printed them; no other program may have the
 database open then.`,
-		Example: examples(a, `settings orders.db retain-bytes=1GiB`, `changes orders.db`,
-			`changes orders.db --table orders --before --no-follow`,
-			`changes orders.db --from now --prefix user:`,
-			`changes orders.db --consumer index`),
+		Example: `  kstone-cli settings orders.db retain-bytes=1GiB
+  kstone-cli changes orders.db
+  kstone-cli changes orders.db --table orders --before --no-follow
+  kstone-cli changes orders.db --from now --prefix user:
+  kstone-cli changes orders.db --consumer index`,
 		Args: a.Arguments(0, 0),
 	}
 	flags := cmd.Flags()

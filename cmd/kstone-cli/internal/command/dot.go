@@ -199,10 +199,14 @@ func (s *session) helpOn(topic string) error {
 	return cmd.Unknown(root, topic)
 }
 
-var exampleDB = regexp.MustCompile(`kstone-cli (\w+) \S+\.db`)
+var exampleDB = regexp.MustCompile(`kstone-cli (\w+(?: \w+)*?) \S+\.db`)
 
-// inShell rewrites a command's help for the shell, where no database is named.
+// inShell rewrites the help of a command and of those below it for the shell, where no database is
+// named.
 func inShell(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		inShell(sub)
+	}
 	var kept []string
 	for line := range strings.SplitSeq(cmd.Example, "\n") {
 		if strings.ContainsAny(line, "|>") {

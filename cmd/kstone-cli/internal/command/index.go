@@ -22,8 +22,8 @@ func indexCommand(a *cli.App) *cobra.Command {
 		Short: "Create, list, drop and verify indexes of tables",
 		Long: `An index keeps the rows of a table in a second order. Entries are written with their
 rows in one step, so an index is never stale; verify proves it.`,
-		Example: examples(a, "index create cities.db cities by_name name",
-			"index verify cities.db cities"),
+		Example: `  kstone-cli index create cities.db cities by_name name
+  kstone-cli index verify cities.db cities`,
 	}, indexCreateCommand(a), indexListCommand(a), indexDropCommand(a), indexVerifyCommand(a))
 }
 
@@ -43,8 +43,8 @@ func indexCreateCommand(a *cli.App) *cobra.Command {
 		Long: `Add an index and build it from the rows that are there. A COLUMN may have desc, or
 nulls first or last, after its name, and each before it for one entry for every
 element of a list. If the build is interrupted, the same command goes on with it.`,
-		Example: examples(a, "index create cities.db cities by_name name 'population desc'",
-			"index create cities.db cities by_id id --unique --shard 16"),
+		Example: `  kstone-cli index create cities.db cities by_name name 'population desc'
+  kstone-cli index create cities.db cities by_id id --unique --shard 16`,
 		Args: a.Arguments(3, -1),
 	}
 	flags := cmd.Flags()
@@ -103,7 +103,7 @@ func indexListCommand(a *cli.App) *cobra.Command {
 		Use:     a.Use("list", "[TABLE]"),
 		Short:   "List the indexes",
 		Long:    "List the indexes of a table, or of all tables.",
-		Example: examples(a, "index list cities.db"),
+		Example: `  kstone-cli index list cities.db`,
 		Args:    a.Arguments(0, 1),
 		RunE: a.OnTables(cli.ReadOnly, func(_ context.Context, t *cli.Tables, args []string) error {
 			list, err := chosen(t, args)
@@ -140,7 +140,7 @@ func indexDropCommand(a *cli.App) *cobra.Command {
 		Short: "Remove an index",
 		Long: `Remove an index of a table. If this is interrupted, the next drop
 finishes it.`,
-		Example: examples(a, "index drop cities.db cities by_name"),
+		Example: `  kstone-cli index drop cities.db cities by_name`,
 		Args:    a.Arguments(2, 2),
 		RunE: onIndex(a, func(args []string) string {
 			return fmt.Sprintf("DROP INDEX %s ON %s", cli.QuoteName(args[1]),
@@ -157,8 +157,9 @@ func indexVerifyCommand(a *cli.App) *cobra.Command {
 		Short: "Check that every row has its entries and every entry its row",
 		Long: `Check, in one snapshot, that every row has its entries in all indexes and that every
 entry belongs to a row. Damage is reported and the exit code is then 5.`,
-		Example: examples(a, "index verify cities.db", "index verify cities.db cities"),
-		Args:    a.Arguments(0, 1),
+		Example: `  kstone-cli index verify cities.db
+  kstone-cli index verify cities.db cities`,
+		Args: a.Arguments(0, 1),
 		RunE: a.OnTables(cli.ReadOnly, func(ctx context.Context, t *cli.Tables,
 			args []string) error {
 			return verifyIndexes(ctx, a, t, args)

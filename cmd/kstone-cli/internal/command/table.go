@@ -27,28 +27,10 @@ func tableCommand(a *cli.App) *cobra.Command {
 		Long: `A table has typed columns, a primary key and indexes. Its rows are items of the
 database; items put by key and rows of tables do not meet. Rows are read and written
 with the command sql, or imported with import --table.`,
-		Example: examples(a, "table list cities.db", "table describe cities.db cities"),
+		Example: `  kstone-cli table list cities.db
+  kstone-cli table describe cities.db cities`,
 	}, tableCreateCommand(a), tableListCommand(a), tableDescribeCommand(a),
 		tableDropCommand(a))
-}
-
-// examples returns command lines for the help; in a shell without program and database.
-func examples(a *cli.App, lines ...string) string {
-	var out []string
-	for _, line := range lines {
-		if a.Open == nil {
-			out = append(out, "  "+cli.Program+" "+line)
-			continue
-		}
-		var words []string
-		for word := range strings.SplitSeq(line, " ") {
-			if !strings.HasSuffix(word, ".db") {
-				words = append(words, word)
-			}
-		}
-		out = append(out, "  "+strings.Join(words, " "))
-	}
-	return strings.Join(out, "\n")
 }
 
 func tableCreateCommand(a *cli.App) *cobra.Command {
@@ -59,8 +41,8 @@ func tableCreateCommand(a *cli.App) *cobra.Command {
 		Long: `Create tables from a file with a definition as JSON or with CREATE TABLE and CREATE
 INDEX statements, or from such statements given as the argument. The database is
 created if there is none.`,
-		Example: examples(a, "table create my.db cities.json",
-			"table create my.db 'CREATE TABLE t (id UUID PRIMARY KEY, name TEXT)'"),
+		Example: `  kstone-cli table create my.db cities.json
+  kstone-cli table create my.db 'CREATE TABLE t (id UUID PRIMARY KEY, name TEXT)'`,
 		Args: a.Arguments(1, 1),
 	}
 	a.SetFlag(cmd)
@@ -138,7 +120,7 @@ func tableListCommand(a *cli.App) *cobra.Command {
 		Use:     a.Use("list", ""),
 		Short:   "List the tables",
 		Long:    "List the tables with their keys and indexes, and the views.",
-		Example: examples(a, "table list cities.db"),
+		Example: `  kstone-cli table list cities.db`,
 		Args:    a.Arguments(0, 0),
 	}
 	definitionFlag(a, cmd)
@@ -219,9 +201,9 @@ func tableDescribeCommand(a *cli.App) *cobra.Command {
 		Short: "Show columns, keys, indexes and statistics of a table",
 		Long: `Show the columns of a table, the statements that make it with its indexes, and its
 statistics.`,
-		Example: examples(a, "table describe cities.db cities",
-			"table describe cities.db cities -o sql",
-			"table describe cities.db cities -o json"),
+		Example: `  kstone-cli table describe cities.db cities
+  kstone-cli table describe cities.db cities -o sql
+  kstone-cli table describe cities.db cities -o json`,
 		Args: a.Arguments(1, 1),
 	}
 	definitionFlag(a, cmd)
@@ -295,7 +277,7 @@ func tableDropCommand(a *cli.App) *cobra.Command {
 		Short: "Remove a table with all its rows",
 		Long: `Remove a table, its rows and its indexes. If this is interrupted, the next drop
 finishes it.`,
-		Example: examples(a, "table drop cities.db cities"),
+		Example: `  kstone-cli table drop cities.db cities`,
 		Args:    a.Arguments(1, 1),
 	}
 	cmd.Flags().BoolVar(&ifExists, "if-exists", false, "it is not an error if the table is missing")
