@@ -92,7 +92,7 @@ func into(a *cli.App, name string, fn func() error) error {
 }
 
 func exportItems(ctx context.Context, a *cli.App, d *cli.Database, internal bool) error {
-	owners, err := overview.OwnersOf(ctx, d.DB)
+	owners, err := a.Owners(ctx, d)
 	if err != nil {
 		return err
 	}

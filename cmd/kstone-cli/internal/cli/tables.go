@@ -18,6 +18,7 @@ import (
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/overview"
 )
 
 // Tables is an open database with its tables.
@@ -128,6 +129,19 @@ func (a *App) progress() (show func(table.Progress), done func()) {
 		}
 		set(strings.TrimSpace(p.What+" "+p.Table+" "+p.Index), p.Done, total)
 	}, done
+}
+
+// Owners returns what the tables have, of the present or of App.AsOf.
+func (a *App) Owners(ctx context.Context, d *Database) (*overview.Owners, error) {
+	if a.AsOf == "" {
+		return overview.OwnersOf(ctx, d.DB)
+	}
+	t, err := a.OpenTables(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Done()
+	return overview.OwnersIn(t.DB), nil
 }
 
 // Running is the work of a statement that reads or writes rows: items of the store, of as many as

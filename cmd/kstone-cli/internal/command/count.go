@@ -123,7 +123,7 @@ func count(ctx context.Context, a *cli.App, d *cli.Database, args []string, f *c
 			return err
 		}
 	} else {
-		if others.Owners, err = ownersAt(ctx, a, d); err != nil {
+		if others.Owners, err = a.Owners(ctx, d); err != nil {
 			return err
 		}
 		sc := engine.Scan{Unordered: true}
@@ -154,17 +154,4 @@ func count(ctx context.Context, a *cli.App, d *cli.Database, args []string, f *c
 		others.Write(a.Err)
 	}
 	return nil
-}
-
-// ownersAt returns what the tables have, of the present or of App.AsOf.
-func ownersAt(ctx context.Context, a *cli.App, d *cli.Database) (*overview.Owners, error) {
-	if a.AsOf == "" {
-		return overview.OwnersOf(ctx, d.DB)
-	}
-	t, err := a.OpenTables(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	defer t.Done()
-	return overview.OwnersIn(t.DB), nil
 }

@@ -161,7 +161,7 @@ func scan(ctx context.Context, a *cli.App, d *cli.Database, f *scanFlags, sc eng
 	if err != nil {
 		return err
 	}
-	owners, err := overview.OwnersOf(ctx, d.DB)
+	owners, err := a.Owners(ctx, d)
 	if err != nil {
 		return err
 	}
