@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -67,39 +69,43 @@ func Advise(err error, hint string) error {
 
 // ExitCode returns the code that belongs to err.
 func ExitCode(err error) int {
-	if code := sqlExit(err); code != exitOK {
-		return code
-	}
-	switch {
-	case err == nil:
+	if err == nil {
 		return exitOK
-	case errors.Is(err, context.Canceled):
-		return exitInterrupted
-	case errors.Is(err, engine.ErrNotFound):
-		return exitNotFound
-	case errors.Is(err, engine.ErrConditionFailed):
-		return exitCondition
-	case errors.Is(err, engine.ErrLocked):
-		return exitLocked
-	case errors.Is(err, engine.ErrCorrupt):
-		return exitCorrupt
-	case IsArgumentError(err):
-		return ExitUsage
+	}
+	var statement *sql.Error
+	for _, e := range exits {
+		if slices.ContainsFunc(e.of, func(of error) bool { return errors.Is(err, of) }) ||
+			e.code == ExitUsage && errors.As(err, &statement) {
+			return e.code
+		}
 	}
 	return exitError
 }
 
+// exits are the codes of errors; the first that matches counts.
+var exits = []struct {
+	code int
+	of   []error
+}{
+	{exitNotFound, []error{table.ErrNoTable, table.ErrNoIndex}},
+	{exitCondition, []error{table.ErrUnique, table.ErrExists, table.ErrConflict}},
+	{ExitUsage, []error{sql.ErrArguments, sql.ErrNoResult}},
+	{exitInterrupted, []error{context.Canceled}},
+	{exitNotFound, []error{engine.ErrNotFound}},
+	{exitCondition, []error{engine.ErrConditionFailed}},
+	{exitLocked, []error{engine.ErrLocked}},
+	{exitCorrupt, []error{engine.ErrCorrupt}},
+	{ExitUsage, wrongArguments},
+}
+
+var wrongArguments = []error{
+	errUsage, layout.ErrUsage, engine.ErrInvalid, engine.ErrInvalidCursor, engine.ErrEmptyPK,
+	engine.ErrEmptySK, engine.ErrTooLarge, keycodec.ErrKeyTooLarge,
+}
+
 // IsArgumentError reports whether the command, the engine or the layout refused an argument.
 func IsArgumentError(err error) bool {
-	for _, target := range []error{
-		errUsage, layout.ErrUsage, engine.ErrInvalid, engine.ErrInvalidCursor, engine.ErrEmptyPK,
-		engine.ErrEmptySK, engine.ErrTooLarge, keycodec.ErrKeyTooLarge,
-	} {
-		if errors.Is(err, target) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(wrongArguments, func(of error) bool { return errors.Is(err, of) })
 }
 
 // message returns the text of an error for people: without the names of packages, and
@@ -123,7 +129,12 @@ func message(err error) (text, hint string) {
 		return text, "nothing was written; get shows the item that is there, put without" +
 			" --if-absent replaces it"
 	}
-	return text, hintFor(err)
+	for _, h := range hints {
+		if errors.Is(err, h.of) {
+			return text, h.hint
+		}
+	}
+	return text, ""
 }
 
 // packages matches the names of packages where an error names them: in front, or after
@@ -136,52 +147,28 @@ func PlainText(err error) string {
 	return packages.ReplaceAllString(err.Error(), "$1")
 }
 
-// hintFor returns what to do about errors of the engine and the system.
-func hintFor(err error) string {
-	switch {
-	case errors.Is(err, engine.ErrNotExist):
-		return "check the path; put and import create a database where there is none"
-	case errors.Is(err, engine.ErrNotDatabase):
-		return "nothing in it was changed; name the directory of a kstone database, or a new " +
-			"one; if it is a damaged one, repair saves what is intact"
-	case errors.Is(err, engine.ErrLocked):
-		return "that program has to close it first; commands that only read work meanwhile"
-	case errors.Is(err, engine.ErrVersion):
-		return "it was written by a newer kstone; use a kstone-cli of that version"
-	case errors.Is(err, engine.ErrCorrupt):
-		return "kstone-cli repair DB DEST saves all that is intact into a new database, and lists" +
-			" what is lost; a backup is a database of its own"
-	case errors.Is(err, engine.ErrInvalidCursor):
-		return "give --after exactly what `next:` printed, with the query it came from unchanged"
-	case errors.Is(err, engine.ErrEmptyPK):
-		return "every item needs a partition key of at least one byte"
-	case errors.Is(err, engine.ErrEmptySK):
-		return "leave the sort key out if there is none"
-	case errors.Is(err, keycodec.ErrKeyTooLarge):
-		return "keys hold at most 64 KiB; store long data in the value"
-	case errors.Is(err, engine.ErrTooLarge):
-		return "write less at a time, or split the data over several sort keys"
-	case errors.Is(err, engine.ErrDiskFull):
-		return "nothing is lost; free some space and run the command again"
-	case errors.Is(err, fs.ErrPermission):
-		return "check the permissions of the directory and its files"
-	}
-	return storeHint(err)
-}
-
-// sqlExit returns the exit code of errors about tables and statements, exitOK for others.
-func sqlExit(err error) int {
-	var e *sql.Error
-	switch {
-	case errors.Is(err, table.ErrNoTable), errors.Is(err, table.ErrNoIndex):
-		return exitNotFound
-	case errors.Is(err, table.ErrUnique), errors.Is(err, table.ErrExists),
-		errors.Is(err, table.ErrConflict):
-		return exitCondition
-	case errors.As(err, &e), errors.Is(err, sql.ErrArguments), errors.Is(err, sql.ErrNoResult):
-		return ExitUsage
-	}
-	return exitOK
+// hints are what to do about errors of the engine, of stores on other machines and of the system.
+var hints = []struct {
+	of   error
+	hint string
+}{
+	{engine.ErrNotExist, "check the path; put and import create a database where there is none"},
+	{engine.ErrNotDatabase, "nothing in it was changed; name the directory of a kstone database, " +
+		"or a new one; if it is a damaged one, repair saves what is intact"},
+	{engine.ErrLocked, "that program has to close it first; commands that only read work meanwhile"},
+	{engine.ErrVersion, "it was written by a newer kstone; use a kstone-cli of that version"},
+	{engine.ErrCorrupt, "kstone-cli repair DB DEST saves all that is intact into a new database, " +
+		"and lists what is lost; a backup is a database of its own"},
+	{engine.ErrInvalidCursor,
+		"give --after exactly what `next:` printed, with the query it came from unchanged"},
+	{engine.ErrEmptyPK, "every item needs a partition key of at least one byte"},
+	{engine.ErrEmptySK, "leave the sort key out if there is none"},
+	{keycodec.ErrKeyTooLarge, "keys hold at most 64 KiB; store long data in the value"},
+	{engine.ErrTooLarge, "write less at a time, or split the data over several sort keys"},
+	{engine.ErrDiskFull, "nothing is lost; free some space and run the command again"},
+	{fs.ErrPermission, "check the permissions of the directory and its files"},
+	{store.ErrUnknown, "it was written as a whole or not at all: look before you repeat it"},
+	{store.ErrStale, "the store keeps old versions for a limited time; run the command again"},
 }
 
 // sqlMessage returns the text of an error about statements, "" for others.

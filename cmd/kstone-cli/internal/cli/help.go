@@ -202,19 +202,17 @@ func (h *helpPage) table(title string, rows [][2]string) {
 // wrapText breaks a text between words after so many columns; the lines after the first begin with
 // indent spaces. A longer word has a line of its own.
 func wrapText(text string, cols, indent int) (lines []string) {
-	line, width := "", 0
+	line := ""
 	for _, word := range strings.Fields(text) {
-		n := runewidth.StringWidth(word)
 		switch {
-		case width == 0:
-			line, width = line+word, n
-		case runewidth.StringWidth(line)+1+n > cols:
+		case line == "":
+			line = word
+		case runewidth.StringWidth(line+" "+word) > cols:
 			lines = append(lines, line)
 			line = strings.Repeat(" ", indent) + word
 		default:
 			line += " " + word
 		}
-		width = max(width, 1)
 	}
 	return append(lines, line)
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"path"
 	"path/filepath"
@@ -93,15 +92,4 @@ func (d *Database) ShortName() string {
 		rest = u.Path
 	}
 	return scheme + ":" + strings.Trim(path.Base("/"+rest), "/")
-}
-
-// storeHint returns what to do about errors of stores on other machines.
-func storeHint(err error) string {
-	switch {
-	case errors.Is(err, store.ErrUnknown):
-		return "it was written as a whole or not at all: look before you repeat it"
-	case errors.Is(err, store.ErrStale):
-		return "the store keeps old versions for a limited time; run the command again"
-	}
-	return ""
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"io"
 	"iter"
-	"strings"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/engine"
@@ -50,9 +49,6 @@ func FormatNames(formats []Format) (names []string) {
 	}
 	return names
 }
-
-// FormatList lists formats for a message.
-func FormatList(formats []Format) string { return strings.Join(FormatNames(formats), ", ") }
 
 // Items can be ranged over again and again, with the same result each time.
 type Items = iter.Seq2[engine.Item, error]
