@@ -49,13 +49,6 @@ func WriteRows(w io.Writer, r Result, o Options) (n int, err error) {
 
 // writeRowSheet writes rows as a table, or in another form for people.
 func writeRowSheet(w *bufio.Writer, r Result, o Options) (n int, err error) {
-	cut := func(row []expr.Value) []string {
-		line := make([]string, len(row))
-		for i, v := range row {
-			line[i] = o.cell(v)
-		}
-		return line
-	}
 	head := r.Names
 	if o.Format == TSV {
 		head = make([]string, len(r.Names))
@@ -63,10 +56,14 @@ func writeRowSheet(w *bufio.Writer, r Result, o Options) (n int, err error) {
 			head[i] = tsvEscapes.Replace(name)
 		}
 	}
-	return writeSheet(w, r.Rows, o, cut, func([][]string) grid[[]string] {
-		return grid[[]string]{head: head, empty: true, escaped: o.Format == TSV,
-			cells: func(line []string) ([]string, bool) { return line, true }}
-	})
+	s := &sheet{w: w, o: o, head: head}
+	return s.write(cutRows(r.Rows, func(row []expr.Value) sheetRow {
+		line := make([]string, len(row))
+		for i, v := range row {
+			line[i] = o.cell(v)
+		}
+		return sheetRow{fixed: line}
+	}))
 }
 
 // cell returns a value as people read it, or as a cell of TSV.

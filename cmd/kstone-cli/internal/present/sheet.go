@@ -13,15 +13,17 @@ import (
 // that memory stays bounded and columns keep their places.
 const sampleRows = 1000
 
-// grid is the layout of a table: its columns, the first of them keys, and the cells of a row.
-type grid[R any] struct {
-	head  []string
-	keys  int
-	empty bool // it is shown without rows
-	// escaped says that head and cells are those of TSV, where texts differ from NULL.
-	escaped bool
-	// cells returns those of a row. It is complete if the row has no field without a column.
-	cells func(R) (line []string, complete bool)
+// sheetRow is what is shown of an item or of a row: the cells that all have, and others by the names
+// of their columns.
+type sheetRow struct {
+	fixed []string
+	names []string
+	cells map[string]string
+}
+
+func (r *sheetRow) add(name, cell string) {
+	r.names = append(r.names, name)
+	r.cells[name] = cell
 }
 
 // painter writes rows in one of the forms for people.
@@ -33,37 +35,55 @@ type painter interface {
 }
 
 // sheet is a table that is being written.
-type sheet[T, R any] struct {
-	w       *bufio.Writer
-	o       Options
-	cut     func(T) R
-	lay     func([]R) grid[R]
-	rows    []R // until the layout is chosen
-	tail    []R // the last rows of a brief table, as a ring
-	grid    grid[R]
+type sheet struct {
+	w    *bufio.Writer
+	o    Options
+	head []string // of the fixed cells
+	// items: the fixed cells are PK and SK, which are no numbers; the SK is left out where no item
+	// has one, and so is the table where there are no items.
+	items bool
+	// last returns the last rows, as Options.Last; nil if there is no such way.
+	last    func(n int) iter.Seq2[sheetRow, error]
+	rows    []sheetRow // until the columns are chosen
+	tail    []sheetRow // the last rows of a brief table, as a ring
+	fixed   int        // how many of the fixed cells are shown
+	names   []string   // of the columns after them
+	known   map[string]bool
 	painter painter
 	partial int // rows with fields that have no column
 }
 
-// writeSheet writes values as a table: cut takes from a value what is shown of it, lay chooses
-// the columns from the first rows.
-func writeSheet[T, R any](w *bufio.Writer, values iter.Seq2[T, error], o Options, cut func(T) R,
-	lay func([]R) grid[R]) (n int, err error) {
-	s := &sheet[T, R]{w: w, o: o, cut: cut, lay: lay}
+// cutRows returns what cut takes from values.
+func cutRows[T any](values iter.Seq2[T, error], cut func(T) sheetRow) iter.Seq2[sheetRow, error] {
+	return func(yield func(sheetRow, error) bool) {
+		for v, err := range values {
+			var row sheetRow
+			if err == nil {
+				row = cut(v)
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+// write writes rows as a table.
+func (s *sheet) write(rows iter.Seq2[sheetRow, error]) (n int, err error) {
 	defer func() {
 		if err != nil && n > 0 {
 			s.close(n, "")
 		}
 	}()
-	for v, err := range values {
+	for row, err := range rows {
 		if err != nil {
 			return n, err
 		}
-		if s.o.Brief > 0 && n == s.o.Brief && o.Last != nil {
-			return n, s.closeFar(o)
+		if s.o.Brief > 0 && n == s.o.Brief && s.last != nil {
+			return n, s.closeFar()
 		}
 		n++
-		if err := s.add(cut(v), n); err != nil {
+		if err := s.add(row, n); err != nil {
 			return n, err
 		}
 	}
@@ -79,10 +99,10 @@ func writeSheet[T, R any](w *bufio.Writer, values iter.Seq2[T, error], o Options
 }
 
 // half is how many rows a brief table shows at its start and at its end.
-func (s *sheet[T, R]) half() int { return max(s.o.Brief/2, 1) }
+func (s *sheet) half() int { return max(s.o.Brief/2, 1) }
 
 // add takes the row with a number, counted from 1.
-func (s *sheet[T, R]) add(row R, n int) error {
+func (s *sheet) add(row sheetRow, n int) error {
 	limit := sampleRows
 	if s.o.Brief > 0 {
 		limit = 2 * s.half()
@@ -106,21 +126,17 @@ func (s *sheet[T, R]) add(row R, n int) error {
 }
 
 // closeFar ends a brief table whose last rows are read from the other side.
-func (s *sheet[T, R]) closeFar(o Options) error {
+func (s *sheet) closeFar() error {
 	half := s.half()
-	for v, err := range o.Last(half) {
+	for row, err := range s.last(half) {
 		if err != nil {
 			return err
 		}
-		item, ok := any(v).(T)
-		if !ok {
-			break
-		}
-		s.tail = append(s.tail, s.cut(item))
+		s.tail = append(s.tail, row)
 	}
 	slices.Reverse(s.tail)
 	total := "more rows"
-	if about := o.About(); about > 2*int64(half) {
+	if about := s.o.About(); about > 2*int64(half) {
 		total = "about " + figure.Rows(about)
 	}
 	s.finish()
@@ -129,27 +145,59 @@ func (s *sheet[T, R]) closeFar(o Options) error {
 }
 
 // open chooses the layout and writes the rows that were kept.
-func (s *sheet[T, R]) open() {
+func (s *sheet) open() {
 	all := slices.Concat(s.rows, s.tail)
-	s.grid = s.lay(all)
+	head := s.lay(all)
 	sample := make([][]string, len(all))
 	for i, row := range all {
-		sample[i], _ = s.grid.cells(row)
+		sample[i] = s.cells(row)
 	}
-	s.painter = s.paintWith(sample)
-	s.painter.begin(s.grid.head, sample)
+	s.painter = s.paintWith(head, sample)
+	s.painter.begin(head, sample)
 	for _, row := range s.rows {
 		s.paint(row)
 	}
 	s.rows = nil
 }
 
+// lay chooses the columns from the first rows, and returns their headings.
+func (s *sheet) lay(rows []sheetRow) []string {
+	s.fixed, s.known = len(s.head), map[string]bool{}
+	if s.items && !slices.ContainsFunc(rows, func(r sheetRow) bool { return r.fixed[1] != "" }) {
+		s.fixed = 1
+	}
+	for _, row := range rows {
+		for _, name := range row.names {
+			if !s.known[name] {
+				s.known[name] = true
+				s.names = append(s.names, name)
+			}
+		}
+	}
+	if i := slices.Index(s.names, expiresColumn); i >= 0 {
+		s.names = append(slices.Delete(s.names, i, i+1), expiresColumn)
+	}
+	return append(s.head[:s.fixed:s.fixed], s.names...)
+}
+
+// cells returns those of a row.
+func (s *sheet) cells(row sheetRow) []string {
+	line := row.fixed[:s.fixed:s.fixed]
+	for _, name := range s.names {
+		line = append(line, row.cells[name])
+	}
+	return line
+}
+
 // paintWith returns the painter of the format.
-func (s *sheet[T, R]) paintWith(sample [][]string) painter {
+func (s *sheet) paintWith(head []string, sample [][]string) painter {
 	format := s.o.Format
-	if format == Table && s.o.Auto && s.o.Width > 0 &&
-		leastWidth(s.grid.head, sample) > s.o.Width {
+	if format == Table && s.o.Auto && s.o.Width > 0 && leastWidth(head, sample) > s.o.Width {
 		format = Vertical
+	}
+	keys := 0
+	if s.items {
+		keys = s.fixed
 	}
 	switch format {
 	case Vertical:
@@ -158,26 +206,25 @@ func (s *sheet[T, R]) paintWith(sample [][]string) painter {
 		return &linePainter{w: s.w, o: s.o, cell: markdownCell, markdown: true}
 	case TSV:
 		p := &linePainter{w: s.w, o: s.o, cell: tsvEscapes.Replace}
-		if s.grid.escaped {
+		if !s.items { // those of rows are escaped, so that texts differ from NULL
 			p.cell = func(cell string) string { return cell }
 		}
 		return p
 	case Box:
-		return &boxPainter{w: s.w, o: s.o, style: asciiBox, keys: s.grid.keys}
+		return &boxPainter{w: s.w, o: s.o, style: asciiBox, keys: keys}
 	}
-	return &boxPainter{w: s.w, o: s.o, style: roundBox, keys: s.grid.keys}
+	return &boxPainter{w: s.w, o: s.o, style: roundBox, keys: keys}
 }
 
-func (s *sheet[T, R]) paint(row R) {
-	cells, complete := s.grid.cells(row)
-	if !complete {
+func (s *sheet) paint(row sheetRow) {
+	if slices.ContainsFunc(row.names, func(name string) bool { return !s.known[name] }) {
 		s.partial++
 	}
-	s.painter.row(cells)
+	s.painter.row(s.cells(row))
 }
 
 // finish writes the rows that are kept and ends the table.
-func (s *sheet[T, R]) finish() {
+func (s *sheet) finish() {
 	if s.painter == nil {
 		if s.tail != nil {
 			s.rows = s.rows[:s.half()]
@@ -194,8 +241,8 @@ func (s *sheet[T, R]) finish() {
 }
 
 // close ends a table of n rows, and counts them for people.
-func (s *sheet[T, R]) close(n int, note string) {
-	if n > 0 || s.lay(nil).empty {
+func (s *sheet) close(n int, note string) {
+	if n > 0 || !s.items {
 		s.finish()
 	}
 	if s.o.Format == TSV || s.o.Format == Markdown || s.o.Plain {

@@ -2,7 +2,7 @@ package present
 
 import (
 	"bufio"
-	"slices"
+	"iter"
 	"strings"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
@@ -16,48 +16,40 @@ const (
 	expiresColumn = "expires"
 )
 
-// tableRow holds the cells of one item by column name.
-type tableRow struct {
-	pk, sk string
-	names  []string
-	cells  map[string]string
-}
-
-// itemSheet lays out items: their keys, then the fields of their values.
-type itemSheet struct {
-	o      Options
-	record layout.Record
-}
-
 func writeItemSheet(w *bufio.Writer, items Items, o Options) (n int, err error) {
-	s := &itemSheet{o: o, record: layout.Record{KeysOnly: o.KeysOnly}}
-	return writeSheet(w, items, o, s.cut, s.lay)
+	s := &sheet{w: w, o: o, items: true, head: []string{"PK", "SK"}}
+	for i, fields := range [][]string{o.Schema.PKFields(), o.Schema.SKFields()} {
+		if fields != nil {
+			s.head[i] = strings.Join(fields, " / ")
+		}
+	}
+	r := layout.Record{KeysOnly: o.KeysOnly}
+	cut := func(item engine.Item) sheetRow { return o.cut(&item, &r) }
+	if o.Last != nil {
+		s.last = func(n int) iter.Seq2[sheetRow, error] { return cutRows(o.Last(n), cut) }
+	}
+	return s.write(cutRows(items, cut))
 }
 
 // cut takes an item apart into cells.
-func (t *itemSheet) cut(item engine.Item) tableRow {
-	s := t.o.Schema
-	row := tableRow{pk: s.FormatPK(item.Key.PK), cells: map[string]string{}}
+func (o *Options) cut(item *engine.Item, r *layout.Record) sheetRow {
+	row := sheetRow{fixed: []string{o.Schema.FormatPK(item.Key.PK), ""},
+		cells: map[string]string{}}
 	if item.Key.SK != nil {
-		row.sk = s.FormatSK(item.Key.SK)
+		row.fixed[1] = o.Schema.FormatSK(item.Key.SK)
 	}
-	s.Split(&item, &t.record)
-	if t.record.Typed {
-		for _, f := range t.record.Fields {
+	o.Schema.Split(item, r)
+	if r.Typed {
+		for _, f := range r.Fields {
 			row.add(layout.Show(f.Name), cellOf(f.JSON))
 		}
-	} else if !t.o.KeysOnly {
-		row.add(valueColumn, t.o.show(item.Value))
+	} else if !o.KeysOnly {
+		row.add(valueColumn, o.show(item.Value))
 	}
 	if at, ok := item.ExpiresAt(); ok {
 		row.add(expiresColumn, at.Local().Format("2006-01-02 15:04:05"))
 	}
 	return row
-}
-
-func (r *tableRow) add(name, cell string) {
-	r.names = append(r.names, name)
-	r.cells[name] = cell
 }
 
 func cellOf(json []byte) string {
@@ -77,54 +69,4 @@ func (o *Options) show(v []byte) string {
 		return layout.Show(v)
 	}
 	return layout.Show(v[:most/2]) + "…" + layout.Show(v[len(v)-most/2:])
-}
-
-// lay chooses the columns of a table from its first rows.
-func (t *itemSheet) lay(rows []tableRow) grid[tableRow] {
-	head, names := t.columns(rows)
-	known := map[string]bool{}
-	for _, name := range names {
-		known[name] = true
-	}
-	return grid[tableRow]{head: head, keys: len(head) - len(names),
-		cells: func(row tableRow) (line []string, complete bool) {
-			line = []string{row.pk}
-			if len(head) > len(names)+1 {
-				line = append(line, row.sk)
-			}
-			for _, name := range names {
-				line = append(line, row.cells[name])
-			}
-			return line, !slices.ContainsFunc(row.names, func(n string) bool { return !known[n] })
-		}}
-}
-
-// columns returns the headings, and the names of the value columns.
-func (t *itemSheet) columns(rows []tableRow) (head, names []string) {
-	head = []string{"PK"}
-	if fields := t.o.Schema.PKFields(); fields != nil {
-		head[0] = strings.Join(fields, " / ")
-	}
-	hasSK := false
-	seen := map[string]bool{}
-	for _, row := range rows {
-		hasSK = hasSK || row.sk != ""
-		for _, name := range row.names {
-			if !seen[name] {
-				seen[name] = true
-				names = append(names, name)
-			}
-		}
-	}
-	if i := slices.Index(names, expiresColumn); i >= 0 {
-		names = append(slices.Delete(names, i, i+1), expiresColumn)
-	}
-	if hasSK {
-		sk := "SK"
-		if fields := t.o.Schema.SKFields(); fields != nil {
-			sk = strings.Join(fields, " / ")
-		}
-		head = append(head, sk)
-	}
-	return append(head, names...), names
 }
