@@ -64,8 +64,8 @@ func newLab() (*lab, error) {
 func (l *lab) close() { _ = os.RemoveAll(l.dir) }
 
 // try runs the tests of a mutant until one fails.
-func (l *lab) try(ctx context.Context, m mutant) (verdict, error) {
-	v := verdict{mutant: m, Outcome: survived}
+func (l *lab) try(ctx context.Context, m mutant) (v verdict, err error) {
+	v = verdict{mutant: m, Outcome: survived}
 	start := time.Now()
 	defer func() { v.Seconds = time.Since(start).Seconds() }()
 	dir, err := os.MkdirTemp(l.dir, "")
@@ -93,11 +93,9 @@ func (l *lab) try(ctx context.Context, m mutant) (verdict, error) {
 		}
 		v.Outcome, v.By, err = base.judge(ctx, s, bin)
 		if err != nil || v.Outcome != survived {
-			v.Seconds = time.Since(start).Seconds()
 			return v, err
 		}
 	}
-	v.Seconds = time.Since(start).Seconds()
 	return v, nil
 }
 

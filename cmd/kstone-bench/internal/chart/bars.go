@@ -1,9 +1,6 @@
 package chart
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // Bars is a grid of panels with one bar for each engine, from zero; every panel has a
 // scale of its own.
@@ -38,15 +35,9 @@ const (
 func (b *Bars) SVG() []byte {
 	c := &canvas{}
 	y := c.head(b.Title, b.Note)
-	w := (width - 2*margin - (barColumns-1)*gutter) / float64(barColumns)
-	for row := range slices.Chunk(b.Panels, barColumns) {
-		high := 0.0
-		for i, p := range row {
-			h := p.draw(c, margin+float64(i)*(w+gutter), y, w)
-			high = max(high, h)
-		}
-		y += high
-	}
+	y = c.panels(y, len(b.Panels), barColumns, func(i int, x, y, w float64) float64 {
+		return b.Panels[i].draw(c, x, y, w)
+	})
 	return c.finish(b.Title, y+margin/2)
 }
 

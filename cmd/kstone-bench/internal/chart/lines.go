@@ -42,23 +42,14 @@ const (
 func (l *Lines) SVG() []byte {
 	c := &canvas{}
 	y := c.head(l.Title, l.Note)
-	x := float64(margin)
-	for _, e := range l.engines() {
-		c.mark(x+6, y+6, e)
-		c.text(x+18, y+10, left, ink, e)
-		x += 110
-	}
+	c.legend(y, l.engines())
 	y += legendStep
 	ticks := l.positions()
-	w := (width - 2*margin - (lineColumns-1)*gutter) / float64(lineColumns)
-	for row := range slices.Chunk(l.Panels, lineColumns) {
-		for i, p := range row {
-			x := margin + float64(i)*(w+gutter)
-			a := logAxis{ticks[0], ticks[len(ticks)-1], x + tickCol, x + w - lineMargin}
-			p.draw(c, x, y, a, ticks, l.Name)
-		}
-		y += panelHead + lineHeight + axisStep + panelFoot
-	}
+	y = c.panels(y, len(l.Panels), lineColumns, func(i int, x, y, w float64) float64 {
+		a := logAxis{ticks[0], ticks[len(ticks)-1], x + tickCol, x + w - lineMargin}
+		l.Panels[i].draw(c, x, y, a, ticks, l.Name)
+		return panelHead + lineHeight + axisStep + panelFoot
+	})
 	return c.finish(l.Title, y+margin/2)
 }
 

@@ -3,7 +3,6 @@ package chart
 import (
 	"fmt"
 	"math"
-	"slices"
 )
 
 // Ranges is a grid of panels with the latencies of every engine from the median to
@@ -38,16 +37,9 @@ func (r *Ranges) SVG() []byte {
 	rangeLegend(c, y)
 	y += legendStep
 	lo, hi := r.bounds()
-	w := (width - 2*margin - (rangeColumns-1)*gutter) / float64(rangeColumns)
-	for row := range slices.Chunk(r.Panels, rangeColumns) {
-		high := 0.0
-		for i, p := range row {
-			x := margin + float64(i)*(w+gutter)
-			a := logAxis{lo, hi, x + nameCol, x + w - 18}
-			high = max(high, p.draw(c, x, y, a))
-		}
-		y += high
-	}
+	y = c.panels(y, len(r.Panels), rangeColumns, func(i int, x, y, w float64) float64 {
+		return r.Panels[i].draw(c, x, y, logAxis{lo, hi, x + nameCol, x + w - 18})
+	})
 	return c.finish(r.Title, y+margin/2)
 }
 

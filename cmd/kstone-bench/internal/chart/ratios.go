@@ -41,12 +41,7 @@ func (r *Ratios) nameCol() float64 {
 func (r *Ratios) SVG() []byte {
 	c := &canvas{}
 	y := c.head(r.Title, r.Note)
-	x := float64(margin)
-	for _, p := range r.Peers {
-		c.mark(x+6, y+6, p)
-		c.text(x+18, y+10, left, ink, p)
-		x += 110
-	}
+	c.legend(y, r.Peers)
 	lo, hi := r.bounds()
 	a := logAxis{lo, hi, margin + r.nameCol(), width - margin - 12}
 	top := y + legendStep + axisStep

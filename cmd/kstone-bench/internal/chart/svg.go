@@ -176,6 +176,32 @@ func (c *canvas) finish(title string, height float64) []byte {
 	return out.Bytes()
 }
 
+// panels draws n panels in so many columns, each at its place and of a width, and returns where the
+// rest begins. draw returns the height of a panel.
+func (c *canvas) panels(y float64, n, columns int, draw func(i int, x, y, w float64) float64,
+) float64 {
+	w := (width - 2*margin - float64(columns-1)*gutter) / float64(columns)
+	high := 0.0
+	for i := range n {
+		column := i % columns
+		if column == 0 {
+			y, high = y+high, 0
+		}
+		high = max(high, draw(i, margin+float64(column)*(w+gutter), y, w))
+	}
+	return y + high
+}
+
+// legend writes the marks of engines with their names.
+func (c *canvas) legend(y float64, engines []string) {
+	x := float64(margin)
+	for _, e := range engines {
+		c.mark(x+6, y+6, e)
+		c.text(x+18, y+10, left, ink, e)
+		x += 110
+	}
+}
+
 // mark draws the dot of an engine, about 9 pixels wide.
 func (c *canvas) mark(x, y float64, engine string) {
 	const r = 4.5

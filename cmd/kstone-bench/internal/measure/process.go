@@ -3,6 +3,8 @@
 package measure
 
 import (
+	"os"
+	"strings"
 	"sync"
 	"time"
 )
@@ -97,4 +99,15 @@ func AwaitIdle(limit time.Duration) (ok bool) {
 		}
 	}
 	return true
+}
+
+// Field returns what follows "name :" in a file of /proc.
+func Field(file, name string) string {
+	data, _ := os.ReadFile(file)
+	for line := range strings.Lines(string(data)) {
+		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == name {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
 }

@@ -1,11 +1,10 @@
 package measure
 
 import (
-	"bytes"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -30,9 +29,9 @@ func ThreadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-func writtenBytes() int64 { return procField("/proc/self/io", "write_bytes:", 1) }
-func peakBytes() int64    { return procField("/proc/self/status", "VmHWM:", 1024) }
-func anonBytes() int64    { return procField("/proc/self/status", "RssAnon:", 1024) }
+func writtenBytes() int64 { return procField("/proc/self/io", "write_bytes", 1) }
+func peakBytes() int64    { return procField("/proc/self/status", "VmHWM", 1024) }
+func anonBytes() int64    { return procField("/proc/self/status", "RssAnon", 1024) }
 
 // WriteBack makes the kernel write what is dirty in the file system of dir, so that what
 // is counted as written afterwards begins with clean pages: a page that is changed again
@@ -50,22 +49,9 @@ func WriteBack(dir string) {
 func resetPeak() { _ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }
 
 // procField returns the number that follows name in a file of /proc, times unit.
-func procField(file, name string, unit int64) int64 {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return 0
-	}
-	for line := range bytes.Lines(data) {
-		if rest, ok := bytes.CutPrefix(line, []byte(name)); ok {
-			fields := bytes.Fields(rest)
-			if len(fields) == 0 {
-				return 0
-			}
-			n, _ := strconv.ParseInt(string(fields[0]), 10, 64)
-			return n * unit
-		}
-	}
-	return 0
+func procField(file, name string, unit int64) (n int64) {
+	_, _ = fmt.Sscan(Field(file, name), &n)
+	return n * unit
 }
 
 // DiskBytes returns the blocks that the files under dir occupy; preallocated and

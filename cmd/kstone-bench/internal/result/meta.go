@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/measure"
 )
 
 // Meta says what was measured, where and how: the first line of raw output.
@@ -39,11 +41,11 @@ func NewMeta(kind string) Meta {
 	m := Meta{
 		Kind: kind, Time: time.Now().UTC().Truncate(time.Second), Command: os.Args[1:],
 		Cores: runtime.NumCPU(), Go: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
-		CPU: strings.TrimSpace(field("/proc/cpuinfo", "model name")), Commit: commit(),
+		CPU: measure.Field("/proc/cpuinfo", "model name"), Commit: commit(),
 		Kernel: firstLine("/proc/sys/kernel/osrelease"), Load: firstLine("/proc/loadavg"),
 		Versions: map[string]string{}, Notes: map[string]string{},
 	}
-	_, _ = fmt.Sscan(field("/proc/meminfo", "MemTotal"), &m.MemoryKB)
+	_, _ = fmt.Sscan(measure.Field("/proc/meminfo", "MemTotal"), &m.MemoryKB)
 	return m
 }
 
@@ -118,15 +120,4 @@ func firstLine(file string) string {
 	data, _ := os.ReadFile(file)
 	line, _, _ := strings.Cut(string(data), "\n")
 	return line
-}
-
-// field returns what follows "name :" in a file of /proc.
-func field(file, name string) string {
-	data, _ := os.ReadFile(file)
-	for line := range strings.Lines(string(data)) {
-		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == name {
-			return strings.TrimSpace(v)
-		}
-	}
-	return ""
 }

@@ -85,12 +85,9 @@ func (a *App) Report(err error) {
 	}
 	text, hint := message(err)
 	text, hint = Shown(text), Shown(hint)
-	if a.Open != nil {
-		hint = strings.ReplaceAll(hint, Program+" help", ".help")
-	}
 	prefix := Program + ": "
 	if a.Open != nil {
-		prefix = "error: "
+		prefix, hint = "error: ", strings.ReplaceAll(hint, Program+" help", ".help")
 	}
 	if a.ErrTTY && a.Color {
 		prefix = "\x1b[31m" + prefix + "\x1b[0m"

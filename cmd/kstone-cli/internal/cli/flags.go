@@ -15,18 +15,30 @@ import (
 	"github.com/kstonedb/kstone/engine"
 )
 
+// choice makes a flag one of some words, or nothing: it completes them, and refuses others with a
+// hint. Name is what the message calls the flag.
+func choice(cmd *cobra.Command, flag, name string, value *string, words []string, hint string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words,
+		cobra.ShellCompDirectiveNoFileComp))
+	Before(cmd, func() error {
+		if *value == "" || slices.Contains(words, *value) {
+			return nil
+		}
+		return Usage("%s is %s, not %q", name, OneOf(words), *value).WithHint("%s", hint)
+	})
+}
+
+// OneOf lists words of which one is wanted: "a, b or c".
+func OneOf(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
 // InputFlag adds -i to a command that has keys or values as arguments. Help describes them; "" is
 // the form that the command takes without -i.
 func (a *App) InputFlag(cmd *cobra.Command, help string) {
 	cmd.Flags().StringVarP(&a.Input, "input", "i", "", help)
-	_ = cmd.RegisterFlagCompletionFunc("input", cobra.FixedCompletions(InputForms,
-		cobra.ShellCompDirectiveNoFileComp))
-	Before(cmd, func() error {
-		if a.Input == "" || slices.Contains(InputForms, a.Input) {
-			return nil
-		}
-		return Usage("-i is text, escaped, hex or base64, not %q", a.Input)
-	})
+	choice(cmd, "input", "-i", &a.Input, InputForms, "")
 }
 
 // InputForms are the values of -i.
@@ -40,15 +52,8 @@ const InputFormHelp = "`FORM` of keys and values: text (default), escaped (\\x00
 func (a *App) DurabilityFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.Durability, "durability", a.Durability,
 		"`LEVEL`: what an acknowledged write survives, sync (power cut)\nor process (kill)")
-	_ = cmd.RegisterFlagCompletionFunc("durability", cobra.FixedCompletions(
-		[]string{"sync", "process"}, cobra.ShellCompDirectiveNoFileComp))
-	Before(cmd, func() error {
-		if _, ok := Levels[a.Durability]; ok {
-			return nil
-		}
-		return Usage("--durability is sync or process, not %q", a.Durability).
-			WithHint("sync survives a power cut, process a kill of the program")
-	})
+	choice(cmd, "durability", "--durability", &a.Durability, []string{"sync", "process"},
+		"sync survives a power cut, process a kill of the program")
 }
 
 // Levels are the values of --durability.

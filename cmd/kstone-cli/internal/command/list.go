@@ -60,64 +60,48 @@ type selection struct {
 
 func querySelection(d *cli.Database, q engine.Query, keysOnly bool) selection {
 	q.KeysOnly = keysOnly && q.Filter == nil // a filter may look at values
-	about := estimate(q.Filter, func() (float64, error) { return d.CountAbout(q) })
-	passed := new(atomic.Int64)
-	q.Filter = counted(q.Filter, passed)
-	return selection{
-		total: -1, passed: passed, filtered: q.Filter != nil,
-		read: func(ctx context.Context, s *engine.Snapshot, after engine.Cursor, limit int,
-			other bool) present.Items {
-			q := q
-			q.After, q.Limit, q.Reverse = after, limit, q.Reverse != other
-			return s.Query(ctx, q)
-		},
-		cursor: q.CursorAfter,
-		about:  about,
-	}
-}
-
-func scanSelection(d *cli.Database, sc engine.Scan, keysOnly bool) selection {
-	sc.KeysOnly = keysOnly && sc.Filter == nil
-	about := estimate(sc.Filter, func() (float64, error) {
-		return d.CountScanAbout(sc, 10_000, 256)
-	})
-	passed := new(atomic.Int64)
-	sc.Filter = counted(sc.Filter, passed)
-	out := selection{
-		total: int64(d.Metrics().Total.Records), passed: passed, filtered: sc.Filter != nil,
-		read: func(ctx context.Context, s *engine.Snapshot, after engine.Cursor, limit int,
-			other bool) present.Items {
-			sc := sc
-			sc.After, sc.Limit, sc.Reverse = after, limit, sc.Reverse != other
-			return s.Scan(ctx, sc)
-		},
-		cursor: sc.CursorAfter,
-	}
-	if !sc.Unordered && sc.Segments == 0 { // else there is no order from the other side
-		out.about = about
+	out := newSelection(-1, &q.Filter, func() (float64, error) { return d.CountAbout(q) })
+	out.cursor = q.CursorAfter
+	out.read = func(ctx context.Context, s *engine.Snapshot, after engine.Cursor, limit int,
+		other bool) present.Items {
+		q := q
+		q.After, q.Limit, q.Reverse = after, limit, q.Reverse != other
+		return s.Query(ctx, q)
 	}
 	return out
 }
 
-// estimate returns count, or a function that knows nothing if a filter leaves out some of what
-// count counts.
-func estimate(filter func(engine.Item) bool, count func() (float64, error),
-) func() (float64, error) {
-	if filter != nil {
-		return func() (float64, error) { return 0, nil }
+func scanSelection(d *cli.Database, sc engine.Scan, keysOnly bool) selection {
+	sc.KeysOnly = keysOnly && sc.Filter == nil
+	out := newSelection(int64(d.Metrics().Total.Records), &sc.Filter, func() (float64, error) {
+		return d.CountScanAbout(sc, 10_000, 256)
+	})
+	if sc.Unordered || sc.Segments > 0 { // there is no order from the other side
+		out.about = nil
 	}
-	return count
+	out.cursor = sc.CursorAfter
+	out.read = func(ctx context.Context, s *engine.Snapshot, after engine.Cursor, limit int,
+		other bool) present.Items {
+		sc := sc
+		sc.After, sc.Limit, sc.Reverse = after, limit, sc.Reverse != other
+		return s.Scan(ctx, sc)
+	}
+	return out
 }
 
-// counted returns a filter that counts what it is asked; nil for nil.
-func counted(filter func(engine.Item) bool, n *atomic.Int64) func(engine.Item) bool {
-	if filter == nil {
-		return nil
+// newSelection returns a selection of at most total items. A filter, if there is one, counts what it
+// is asked, and leaves out some of what about counts: then nothing is known.
+func newSelection(total int64, filter *func(engine.Item) bool, about func() (float64, error),
+) selection {
+	out := selection{total: total, passed: new(atomic.Int64), about: about}
+	if keep := *filter; keep != nil {
+		out.filtered, out.about = true, func() (float64, error) { return 0, nil }
+		*filter = func(item engine.Item) bool {
+			out.passed.Add(1)
+			return keep(item)
+		}
 	}
-	return func(item engine.Item) bool {
-		n.Add(1)
-		return filter(item)
-	}
+	return out
 }
 
 // lister writes a selection page by page.
