@@ -26,10 +26,13 @@ func Count(n int64) string {
 // Rows writes a number of rows.
 func Rows(n int64) string { return Plural(n, "row") }
 
-// Plural writes a number of things.
+// Plural writes a number of things, which a word of the rules names: items, entries, keys.
 func Plural(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what
+	}
+	if stem, ok := strings.CutSuffix(what, "y"); ok && !strings.HasSuffix(stem, "e") {
+		return Count(n) + " " + stem + "ies"
 	}
 	return Count(n) + " " + what + "s"
 }

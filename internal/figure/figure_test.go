@@ -20,6 +20,8 @@ func TestFigures(t *testing.T) {
 		figure.Bytes(1000 << 20):                 "1.0 GiB",
 		figure.Plural(1, "item"):                 "1 item",
 		figure.Plural(2000, "item"):              "2,000 items",
+		figure.Plural(2, "full copy"):            "2 full copies",
+		figure.Plural(2, "key"):                  "2 keys",
 		figure.Duration(1234 * time.Microsecond): "1.2ms",
 		figure.Duration(90 * time.Second):        "1m30s",
 		figure.PerSecond(10, 2*time.Second):      "5/s",

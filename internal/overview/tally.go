@@ -101,12 +101,8 @@ func (t *Tally) Write(w io.Writer) {
 		case s.owner.Table != nil:
 			what = "row"
 		}
-		text := figure.Plural(s.Count, what)
-		if what == "entry" && s.Count != 1 {
-			text = figure.Count(s.Count) + " entries"
-		}
-		fmt.Fprintf(w, "  %-24s %16s %12s   %4.1f %%\n", s.Name, text, figure.Bytes(s.Bytes),
-			100*float64(s.Bytes)/float64(max(all, 1)))
+		fmt.Fprintf(w, "  %-24s %16s %12s   %4.1f %%\n", s.Name, figure.Plural(s.Count, what),
+			figure.Bytes(s.Bytes), 100*float64(s.Bytes)/float64(max(all, 1)))
 	}
 }
 

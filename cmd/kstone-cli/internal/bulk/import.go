@@ -223,15 +223,9 @@ func openRecords(a *cli.App, f *ImportFlags, name string) (in io.ReadCloser, siz
 
 // OpenInput opens the file, or standard input; size is -1 if it is not known.
 func OpenInput(a *cli.App, name string) (in io.ReadCloser, size int64, err error) {
-	if name == "-" && a.Open != nil {
-		return nil, 0, cli.Usage("a shell cannot read records from its own input").
-			WithHint("name a file")
-	}
 	if name == "-" {
-		if a.InTTY {
-			fmt.Fprintln(a.Err, "reading from the terminal; Ctrl-D ends the input")
-		}
-		return io.NopCloser(a.In), -1, nil
+		in, err := a.Stdin("records", "name a file")
+		return io.NopCloser(in), -1, err
 	}
 	f, info, err := a.OpenFile(name)
 	if err != nil {

@@ -82,6 +82,18 @@ func (a *App) NewFile(name string) (*File, error) {
 	return &File{f, name}, nil
 }
 
+// Stdin returns standard input, from which a command reads what it names. That of a shell has its
+// commands.
+func (a *App) Stdin(what, hint string) (io.Reader, error) {
+	if a.Open != nil {
+		return nil, Usage("a shell cannot read %s from its own input", what).WithHint("%s", hint)
+	}
+	if a.InTTY {
+		_, _ = io.WriteString(a.Err, "reading from the terminal; Ctrl-D ends the input\n")
+	}
+	return a.In, nil
+}
+
 // OpenFile opens a file for reading. What is read of a pipe ends with the context of the command.
 func (a *App) OpenFile(name string) (in io.ReadCloser, info fs.FileInfo, err error) {
 	f, err := a.openFile(name, os.O_RDONLY)

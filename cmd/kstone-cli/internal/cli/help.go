@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
@@ -125,19 +126,14 @@ func commandBreak(line string, cols int) int {
 
 // commands lists the commands below one, by their groups.
 func (h *helpPage) commands(cmd *cobra.Command) {
-	type group struct{ id, title string }
-	groups := []group{}
-	for _, g := range cmd.Groups() {
-		groups = append(groups, group{g.ID, strings.TrimSuffix(g.Title, ":")})
-	}
-	for _, g := range append(groups, group{"", "Commands"}) {
+	for _, g := range append(slices.Clone(cmd.Groups()), &cobra.Group{Title: "Commands"}) {
 		var rows [][2]string
 		for _, sub := range cmd.Commands() {
-			if sub.GroupID == g.id && sub.IsAvailableCommand() {
+			if sub.GroupID == g.ID && sub.IsAvailableCommand() {
 				rows = append(rows, [2]string{sub.Name(), sub.Short})
 			}
 		}
-		h.table(g.title, rows)
+		h.table(strings.TrimSuffix(g.Title, ":"), rows)
 	}
 }
 

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/bulk"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/present"
@@ -179,15 +179,11 @@ func putValue(a *cli.App, args []string, file string) ([]byte, error) {
 	case len(args) > 0:
 		return nil, cli.Usage("put: a value and --value-file exclude each other")
 	}
-	in := a.In
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		in = f
+	in, _, err := bulk.OpenInput(a, file)
+	if err != nil {
+		return nil, err
 	}
+	defer in.Close()
 	value, err := io.ReadAll(io.LimitReader(in, engine.MaxValueBytes+1))
 	if err == nil && len(value) > engine.MaxValueBytes {
 		err = fmt.Errorf("%w: the value in %s has more than 64 MiB", engine.ErrTooLarge, file)

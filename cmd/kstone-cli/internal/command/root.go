@@ -28,11 +28,6 @@ func Main(args []string) int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // the next Ctrl-C kills, should the first one not be heeded
 	a.In = cli.Interruptible(ctx, a.In)
-	return run(ctx, a, args)
-}
-
-// run executes one command line, reports its error and returns the exit code.
-func run(ctx context.Context, a *cli.App, args []string) int {
 	return cli.ExitCode(runLine(ctx, a, args))
 }
 

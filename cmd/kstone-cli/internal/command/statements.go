@@ -29,14 +29,11 @@ func newStatements(a *cli.App, args []string) (*statements, error) {
 	if len(args) != 1 || args[0] != "-" {
 		return &statements{pending: []byte(strings.Join(args, " ")), ended: true}, nil
 	}
-	if a.Open != nil {
-		return nil, cli.Usage("sql: a shell cannot read statements from its own input").
-			WithHint(".read FILE runs those of a file")
+	in, err := a.Stdin("statements", ".read FILE runs those of a file")
+	if err != nil {
+		return nil, err
 	}
-	if a.InTTY {
-		_, _ = io.WriteString(a.Err, "reading from the terminal; Ctrl-D ends the input\n")
-	}
-	return &statements{in: bufio.NewReaderSize(a.In, 64<<10)}, nil
+	return &statements{in: bufio.NewReaderSize(in, 64<<10)}, nil
 }
 
 // next returns as many statements as one text may hold, and how many lines came before them.
