@@ -98,7 +98,7 @@ func TestReportSize(t *testing.T) {
 		}
 	}
 	for range top {
-		r.Largest = append(r.Largest, &Partition{Name: strings.Repeat("x", 500), Items: 1, Bytes: 1})
+		r.Largest = append(r.Largest, &Partition{Name: strings.Repeat("x", 500), Bytes: 1})
 	}
 	r.Advice = adviceFor(r)
 	if n := len(render(t, r)); n > 1<<20 {

@@ -155,7 +155,8 @@ var hints = []struct {
 	{engine.ErrNotExist, "check the path; put and import create a database where there is none"},
 	{engine.ErrNotDatabase, "nothing in it was changed; name the directory of a kstone database, " +
 		"or a new one; if it is a damaged one, repair saves what is intact"},
-	{engine.ErrLocked, "that program has to close it first; commands that only read work meanwhile"},
+	{engine.ErrLocked,
+		"that program has to close it first; commands that only read work meanwhile"},
 	{engine.ErrVersion, "it was written by a newer kstone; use a kstone-cli of that version"},
 	{engine.ErrCorrupt, "kstone-cli repair DB DEST saves all that is intact into a new database, " +
 		"and lists what is lost; a backup is a database of its own"},

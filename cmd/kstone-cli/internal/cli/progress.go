@@ -38,8 +38,8 @@ func (a *App) Follow(w Work) (stop func()) {
 	return m.Spin(w.Done, w.Sized)
 }
 
-// bars returns a function that shows how much of a total is done of what it names, in bytes if sized
-// is set, and one that takes the bar away.
+// bars returns a function that shows how much of a total is done of what it names, in bytes if
+// sized is set, and one that takes the bar away.
 func (a *App) bars(sized bool) (show func(doing string, done, total int64), stop func()) {
 	var m *meter.Meter
 	now := ""

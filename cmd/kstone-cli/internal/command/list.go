@@ -89,8 +89,8 @@ func scanSelection(d *cli.Database, sc engine.Scan, keysOnly bool) selection {
 	return out
 }
 
-// newSelection returns a selection of at most total items. A filter, if there is one, counts what it
-// is asked, and leaves out some of what about counts: then nothing is known.
+// newSelection returns a selection of at most total items. A filter, if there is one, counts what
+// it is asked, and leaves out some of what about counts: then nothing is known.
 func newSelection(total int64, filter *func(engine.Item) bool, about func() (float64, error),
 ) selection {
 	out := selection{total: total, passed: new(atomic.Int64), about: about}

@@ -39,7 +39,8 @@ func WriteRows(w io.Writer, r Result, o Options) (n int, err error) {
 	case o.Format.sheet():
 		n, err = writeRowSheet(out, r, o)
 	default:
-		return 0, fmt.Errorf("rows are written as %s, not as %s", strings.Join(FormatNames(RowFormats), ", "), o.Format)
+		return 0, fmt.Errorf("rows are written as %s, not as %s",
+			strings.Join(FormatNames(RowFormats), ", "), o.Format)
 	}
 	if flushErr := out.Flush(); err == nil {
 		err = flushErr

@@ -13,8 +13,8 @@ import (
 // that memory stays bounded and columns keep their places.
 const sampleRows = 1000
 
-// sheetRow is what is shown of an item or of a row: the cells that all have, and others by the names
-// of their columns.
+// sheetRow is what is shown of an item or of a row: the cells that all have, and others by the
+// names of their columns.
 type sheetRow struct {
 	fixed []string
 	names []string

@@ -166,7 +166,8 @@ func printStats(a *cli.App, d *cli.Database, c *census, m *engine.Metrics,
 	}
 	switch {
 	case c.Exact:
-		row("items", "%s in %s", figure.Count(c.Items), figure.Plural(c.counted.Partitions, "partition"))
+		row("items", "%s in %s", figure.Count(c.Items),
+			figure.Plural(c.counted.Partitions, "partition"))
 	default:
 		row("items", "about %s (overwritten and deleted ones may count; --exact counts them)",
 			figure.Count(c.Items))
