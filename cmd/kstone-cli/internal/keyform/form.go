@@ -79,8 +79,9 @@ func New(o Options) (Form, error) {
 // fields are those of a key, with the types of the ordered layout by which their values are read
 // and shown.
 type fields struct {
-	list []keycodec.Field
-	read func(text string) ([]byte, error)
+	list   []keycodec.Field
+	read   func(text string) ([]byte, error)
+	append func(dst []byte, values ...any) ([]byte, error) // of the layout
 }
 
 func (fs fields) Fields() int { return len(fs.list) }
@@ -89,8 +90,8 @@ func isText(f keycodec.Field) bool {
 	return f.Type == keycodec.TypeString || f.Type == keycodec.TypeBytes
 }
 
-// values reads the texts of the first fields.
-func (fs fields) values(texts []string) ([]any, error) {
+// Encode implements Form.
+func (fs fields) Encode(texts []string) ([]byte, error) {
 	values := make([]any, len(texts))
 	for i, f := range fs.list[:len(texts)] {
 		var err error
@@ -98,7 +99,7 @@ func (fs fields) values(texts []string) ([]any, error) {
 			return nil, err
 		}
 	}
-	return values, nil
+	return fs.append(nil, values...)
 }
 
 func (fs fields) value(f keycodec.Field, text string) (any, error) {
@@ -127,16 +128,8 @@ type ordered struct {
 
 func newOrdered(o Options) (Form, fields, error) {
 	s, err := layout.ParseFields(o.Fields)
-	fs := fields{s.Fields(), o.Read}
+	fs := fields{s.Fields(), o.Read, s.Append}
 	return ordered{fs, s}, fs, err
-}
-
-func (o ordered) Encode(texts []string) ([]byte, error) {
-	values, err := o.values(texts)
-	if err != nil {
-		return nil, err
-	}
-	return o.schema.Append(nil, values...)
 }
 
 func (o ordered) Explain(key []byte) ([]Part, error) {
@@ -192,8 +185,8 @@ func newComposite(o Options) (_ Form, fs fields, err error) {
 		f.Name = own[i].Name
 		fs.list = append(fs.list, f)
 	}
-	fs.read = o.Read
 	s, err := composite.NewSchema(co, own...)
+	fs.read, fs.append = o.Read, s.Append
 	return compositeForm{fs, s}, fs, err
 }
 
@@ -204,14 +197,6 @@ var shown = map[composite.Type]keycodec.Field{
 	composite.Timestamp: {Type: keycodec.TypeTime, Unit: keycodec.Millisecond},
 	composite.UUID:      {Type: keycodec.TypeUUID},
 	composite.Decimal:   {Type: keycodec.TypeDecimal},
-}
-
-func (c compositeForm) Encode(texts []string) ([]byte, error) {
-	values, err := c.values(texts)
-	if err != nil {
-		return nil, err
-	}
-	return c.schema.Append(nil, values...)
 }
 
 func (c compositeForm) Explain(key []byte) ([]Part, error) {

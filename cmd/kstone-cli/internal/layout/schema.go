@@ -86,7 +86,7 @@ func ParseSchema(pk, sk []string) (*Schema, error) {
 		fields []string
 		to     *part
 	}{{"--pk", pk, &s.pk}, {"--sk", sk, &s.sk}} {
-		schema, err := parseFields(part.fields, parseField)
+		schema, err := parseFields(part.fields, false)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", part.flag, err)
 		}
@@ -98,7 +98,7 @@ func ParseSchema(pk, sk []string) (*Schema, error) {
 // ParseKey reads the fields of a key that stands alone, in the notation of ParseSchema. The
 // Schema has them as its PK.
 func ParseKey(fields []string) (*Schema, error) {
-	schema, err := parseFields(fields, parseField)
+	schema, err := parseFields(fields, false)
 	if err != nil {
 		return nil, err
 	}
@@ -110,15 +110,13 @@ func ParseKey(fields []string) (*Schema, error) {
 // notation of ParseSchema it knows all types of package keycodec ("fixed:2" with its
 // decimal places), "null-last", and the collations "ascii" and "unicode".
 func ParseFields(texts []string) (keycodec.Schema, error) {
-	return parseFields(texts, parseAnyField)
+	return parseFields(texts, true)
 }
 
-func parseFields(
-	texts []string, parse func(string) (keycodec.Field, error),
-) (keycodec.Schema, error) {
+func parseFields(texts []string, all bool) (keycodec.Schema, error) {
 	fields := make([]keycodec.Field, 0, len(texts))
 	for _, text := range texts {
-		f, err := parse(text)
+		f, err := parseField(text, all)
 		if err != nil {
 			return keycodec.Schema{}, err
 		}
@@ -127,48 +125,19 @@ func parseFields(
 	return keycodec.NewSchema(fields...)
 }
 
-// parseField reads a field of an import.
-func parseField(text string) (keycodec.Field, error) {
-	f, unknown := cutField(text, typeNames)
-	if len(unknown) > 0 {
-		return f, fmt.Errorf("unknown type %q of field %q; types are %s, options desc and null",
-			unknown[0], f.Name, typeList(typeNames))
+// parseField reads a field of an import or, with all, of ParseFields.
+func parseField(text string, all bool) (keycodec.Field, error) {
+	types, more := typeNames, "desc and null"
+	if all {
+		types, more = maps.Clone(typeNames), "desc, null, null-last, ascii and unicode"
+		maps.Copy(types, moreTypes)
 	}
-	return f, nil
-}
-
-// parseAnyField reads a field of ParseFields.
-func parseAnyField(text string) (keycodec.Field, error) {
-	all := maps.Clone(typeNames)
-	maps.Copy(all, moreTypes)
-	f, options := cutField(text, all)
-	for i, option := range options {
-		places, err := strconv.ParseInt(option, 10, 32)
-		switch {
-		case option == "null-last":
-			f.Nullable, f.NullsLast = true, true
-		case option == keycodec.CollateASCII.String():
-			f.Collation = keycodec.CollateASCII
-		case option == keycodec.CollateUnicode.String():
-			f.Collation = keycodec.CollateUnicode
-		case i == 0 && err == nil && f.Type == keycodec.TypeFixed:
-			f.Scale = int32(places)
-		default:
-			return f, fmt.Errorf("unknown type %q of field %q; types are %s, options desc, null,"+
-				" null-last, ascii and unicode", option, f.Name, typeList(all))
-		}
-	}
-	return f, nil
-}
-
-// cutField reads what the notations have in common, and returns the options it does not
-// know.
-func cutField(text string, types map[string]keycodec.Field) (keycodec.Field, []string) {
 	options := strings.Split(text, ":")
-	f := keycodec.Field{Type: keycodec.TypeString}
-	var unknown []string
+	f := keycodec.Field{Name: options[0], Type: keycodec.TypeString}
+	scaled := false
 	for i, option := range options[1:] {
 		known, isType := types[option]
+		places, err := strconv.ParseInt(option, 10, 32)
 		switch {
 		case isType && i == 0:
 			f.Type, f.Unit = known.Type, known.Unit
@@ -176,16 +145,21 @@ func cutField(text string, types map[string]keycodec.Field) (keycodec.Field, []s
 			f.Desc = true
 		case option == "null":
 			f.Nullable = true
-		case option != "" || len(options) > 2: // "name:" is a name
-			unknown = append(unknown, option)
+		case option == "" && len(options) == 2: // "name:" is a name
+		case all && option == "null-last":
+			f.Nullable, f.NullsLast = true, true
+		case all && option == keycodec.CollateASCII.String():
+			f.Collation = keycodec.CollateASCII
+		case all && option == keycodec.CollateUnicode.String():
+			f.Collation = keycodec.CollateUnicode
+		case err == nil && f.Type == keycodec.TypeFixed && !scaled:
+			f.Scale, scaled = int32(places), true
+		default:
+			return f, fmt.Errorf("unknown type %q of field %q; types are %s, options %s", option,
+				f.Name, strings.Join(slices.Sorted(maps.Keys(types)), ", "), more)
 		}
 	}
-	f.Name = options[0]
-	return f, unknown
-}
-
-func typeList(types map[string]keycodec.Field) string {
-	return strings.Join(slices.Sorted(maps.Keys(types)), ", ")
+	return f, nil
 }
 
 func (s *Schema) validate() error {
