@@ -3,6 +3,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -308,25 +309,15 @@ func (p *parser) escape() error {
 		return p.unexpected("an escape")
 	}
 	c := p.src[p.pos+1]
-	switch c {
-	case '"', '\\', '/':
-		p.out = appendEscaped(p.out, rune(c))
-	case 'b':
-		p.out = appendEscaped(p.out, '\b')
-	case 'f':
-		p.out = appendEscaped(p.out, '\f')
-	case 'n':
-		p.out = appendEscaped(p.out, '\n')
-	case 'r':
-		p.out = appendEscaped(p.out, '\r')
-	case 't':
-		p.out = appendEscaped(p.out, '\t')
-	case 'u':
+	if c == 'u' {
 		return p.unicodeEscape()
-	default:
+	}
+	i := strings.IndexByte(shortNames, c)
+	if i < 0 {
 		p.pos++
 		return p.unexpected("an escape")
 	}
+	p.out = appendEscaped(p.out, rune(short[i]))
 	p.pos += 2
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -35,21 +36,17 @@ func AppendString(dst, s []byte) []byte {
 
 const hexDigits = "0123456789abcdef"
 
+// The characters with a short escape, and what stands after its backslash. A canonical text has
+// none for the last one.
+const (
+	short      = "\b\f\n\r\t\"\\/"
+	shortNames = "bfnrt\"\\/"
+)
+
 // appendEscaped appends one character of a canonical string.
 func appendEscaped(dst []byte, r rune) []byte {
-	switch r {
-	case '"', '\\':
-		return append(dst, '\\', byte(r))
-	case '\b':
-		return append(dst, `\b`...)
-	case '\f':
-		return append(dst, `\f`...)
-	case '\n':
-		return append(dst, `\n`...)
-	case '\r':
-		return append(dst, `\r`...)
-	case '\t':
-		return append(dst, `\t`...)
+	if i := strings.IndexRune(short, r); i >= 0 && r != '/' {
+		return append(dst, '\\', shortNames[i])
 	}
 	if r < 0x20 {
 		return append(dst, '\\', 'u', '0', '0', hexDigits[r>>4], hexDigits[r&15])
@@ -122,19 +119,11 @@ func Unquote(dst, text []byte) ([]byte, error) {
 
 // unescape appends the character of a canonical escape and returns the escape's length.
 func unescape(dst, b []byte) ([]byte, int) {
-	switch b[1] {
-	case 'b':
-		return append(dst, '\b'), 2
-	case 'f':
-		return append(dst, '\f'), 2
-	case 'n':
-		return append(dst, '\n'), 2
-	case 'r':
-		return append(dst, '\r'), 2
-	case 't':
-		return append(dst, '\t'), 2
-	case 'u':
+	if b[1] == 'u' {
 		return append(dst, byte(unhex(b[4])<<4|unhex(b[5]))), 6
+	}
+	if i := strings.IndexByte(shortNames, b[1]); i >= 0 {
+		return append(dst, short[i]), 2
 	}
 	return append(dst, b[1]), 2
 }
