@@ -63,7 +63,18 @@ func (s *Schema) SKOfParts(parts []Arg) ([]byte, error) {
 		return nil, usage("the sort key has %d fields (%s), %d given",
 			len(s.sk.fields), strings.Join(s.SKFields(), ", "), len(parts))
 	}
-	return s.sk.prefix(parts)
+	values, err := s.sk.prefixValues(parts)
+	if err != nil {
+		return nil, err
+	}
+	if s.sk.raw {
+		return []byte(values[0].(string)), nil
+	}
+	key, err := s.sk.Append([]byte{}, values...)
+	if err != nil {
+		return nil, usage("%v", err)
+	}
+	return key, nil
 }
 
 var (
@@ -139,22 +150,6 @@ func (p *part) values(first int, arg Arg) ([]any, error) {
 // isArray reports whether text is a JSON array, and parses it.
 func isArray(text []byte, elements *[]json.RawMessage) bool {
 	return bytes.HasPrefix(text, []byte("[")) && json.Unmarshal(text, elements) == nil
-}
-
-// prefix encodes the first fields, one for each argument.
-func (p *part) prefix(parts []Arg) ([]byte, error) {
-	values, err := p.prefixValues(parts)
-	if err != nil {
-		return nil, err
-	}
-	if p.raw && len(values) == 1 {
-		return []byte(values[0].(string)), nil
-	}
-	out, err := p.AppendPrefix([]byte{}, values...)
-	if err != nil {
-		return nil, usage("%v", err)
-	}
-	return out, nil
 }
 
 func (p *part) prefixValues(parts []Arg) ([]any, error) {

@@ -26,6 +26,10 @@ func wrapped(dst []byte, tag string, text []byte) []byte {
 	return append(append(dst, text...), '}')
 }
 
+// typeTags are the types of what objects of one member stand for, by the name of the member.
+var typeTags = map[string]string{b64Name: "B", numberName: "N", stringSetName: "SS",
+	numberSetName: "NS", binarySetName: "BS"}
+
 // appendDynamoObject appends a map, or the value that an object of one member stands for.
 func appendDynamoObject(dst, text []byte) []byte {
 	name := special(text)
@@ -33,17 +37,8 @@ func appendDynamoObject(dst, text []byte) []byte {
 		return AppendDynamoMap(dst, text)
 	}
 	value := text[len(`{"`+name+`":`) : len(text)-1]
-	switch name {
-	case b64Name:
-		return wrapped(dst, "B", value)
-	case numberName:
-		return wrapped(dst, "N", value)
-	case stringSetName:
-		return wrapped(dst, "SS", value)
-	case numberSetName:
-		return wrapped(dst, "NS", value)
-	case binarySetName:
-		return wrapped(dst, "BS", value)
+	if tag := typeTags[name]; tag != "" {
+		return wrapped(dst, tag, value)
 	}
 	return AppendDynamoMap(dst, value)
 }

@@ -61,6 +61,7 @@ func reportRepair(a *cli.App, dest string, rep engine.RepairReport, took time.Du
 	if len(rep.Lost) == 0 {
 		return nil
 	}
-	return cli.Advise(fmt.Errorf("%s not be saved: %w", figure.Plural(int64(len(rep.Lost)),
-		"part")+" could", engine.ErrCorrupt), dest+" has everything else and is verified")
+	return cli.Advise(fmt.Errorf("%s could not be saved: %w",
+		figure.Plural(int64(len(rep.Lost)), "part"), engine.ErrCorrupt),
+		dest+" has everything else and is verified")
 }
