@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
-	"strings"
 	"unsafe"
 )
 
@@ -16,24 +15,14 @@ import (
 // so a terminator of one byte would look like an escape.
 
 // AppendString appends the ordered encoding of s. Any bytes are allowed.
-func AppendString(dst []byte, s string) []byte {
-	return appendTerminated(dst, unsafe.Slice(unsafe.StringData(s), len(s)))
-}
+func AppendString(dst []byte, s string) []byte { return appendTerminated(dst, bytesOf(s)) }
+
+// bytesOf returns a view of s, which must not be changed.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // PrefixString appends the encoding of s without its terminator. It is a prefix of the
 // encodings of exactly those strings that begin with s; see PrefixEnd for the range.
-func PrefixString(dst []byte, s string) []byte {
-	if strings.IndexByte(s, 0) < 0 {
-		return append(dst, s...)
-	}
-	for i := range len(s) {
-		dst = append(dst, s[i])
-		if s[i] == 0 {
-			dst = append(dst, escapedNul)
-		}
-	}
-	return dst
-}
+func PrefixString(dst []byte, s string) []byte { return appendEscaped(dst, bytesOf(s)) }
 
 // AppendBytes appends the ordered encoding of s, which is that of the equal string.
 func AppendBytes(dst, s []byte) []byte { return appendTerminated(dst, s) }

@@ -4,7 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
+
+	"github.com/kstonedb/kstone/keycodec"
 )
 
 // Format: parts joined by the separator 00 00; a byte 00 of a part is written 00 01. So
@@ -35,22 +36,14 @@ type Builder struct {
 // AddString adds a part. Any bytes are allowed.
 func (b *Builder) AddString(s string) *Builder {
 	b.begin()
-	if strings.IndexByte(s, 0) < 0 {
-		b.key = append(b.key, s...)
-		return b
-	}
-	for i := range len(s) {
-		b.key = appendByte(b.key, s[i])
-	}
+	b.key = keycodec.PrefixString(b.key, s)
 	return b
 }
 
 // AddBytes adds a part, a copy of s.
 func (b *Builder) AddBytes(s []byte) *Builder {
 	b.begin()
-	for _, c := range s {
-		b.key = appendByte(b.key, c)
-	}
+	b.key = keycodec.PrefixBytes(b.key, s)
 	return b
 }
 
@@ -116,11 +109,4 @@ func (b *Builder) fail(err error) {
 	if b.err == nil {
 		b.err = err
 	}
-}
-
-func appendByte(dst []byte, c byte) []byte {
-	if c == escape {
-		return append(dst, escape, escapedNul)
-	}
-	return append(dst, c)
 }
