@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"cmp"
 	"errors"
 	"math/bits"
 	"slices"
@@ -128,8 +129,12 @@ func (b *Builder) arrange(words []uint64, seed uint64, shardBits uint, s *Shape)
 }
 
 // dropRepeated leaves one of equal hashes in byPos and returns how many are left.
+//
+// Why by the bits after those of the shard first: they decide the first position, and sweep needs
+// the hashes in that order. Under the salt of a filter the bits of the shard differ.
 func (b *Builder) dropRepeated(shardBits uint) int {
-	slices.Sort(b.byPos)
+	order := func(h uint64) uint64 { return bits.RotateLeft64(h, int(shardBits)) }
+	slices.SortFunc(b.byPos, func(x, y uint64) int { return cmp.Compare(order(x), order(y)) })
 	b.byPos = slices.Compact(b.byPos)
 	clear(b.ends[:])
 	for _, h := range b.byPos {
