@@ -87,7 +87,16 @@ func ref(f *field) expr.Expr {
 
 // valueOf returns the value that v is in conditions. The zero value is itself there, also of
 // a column that stores it as NULL: see IsNull.
-func (c Column[T, V]) valueOf(v V) expr.Value { return c.field.scalar(unsafe.Pointer(&v)) }
+func (c Column[T, V]) valueOf(v V) expr.Value { return c.field.constant(unsafe.Pointer(&v)) }
+
+// constant is scalar for conditions. Bytes are copied: plans are kept, and callers use their
+// buffers again.
+func (f *field) constant(p unsafe.Pointer) expr.Value {
+	if f.kind == kindBytes {
+		return expr.Bytes(*(*[]byte)(p))
+	}
+	return f.scalar(p)
+}
 
 // Term is a column in an order or an index, or a value of a group in an order.
 type Term[T any] struct {
@@ -131,7 +140,7 @@ func (c ListColumn[T, E]) column(*T) *field { return c.field }
 
 // Contains is true of rows whose list has an element equal to v.
 func (c ListColumn[T, E]) Contains(v E) Predicate[T] {
-	item := c.field.scalar(unsafe.Pointer(&v))
+	item := c.field.constant(unsafe.Pointer(&v))
 	return Predicate[T]{e: expr.Contains{X: ref(c.field), Item: expr.Const{Value: item}}}
 }
 

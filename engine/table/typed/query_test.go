@@ -263,3 +263,40 @@ func TestTypedWrites(t *testing.T) {
 		t.Errorf("%d rows left: %v", n, err)
 	}
 }
+
+// TestConditionsCopyBytes uses the buffer of a condition again, of which a plan is kept.
+func TestConditionsCopyBytes(t *testing.T) {
+	type row struct {
+		ID   int64    `kstone:"id,pk"`
+		Key  []byte   `kstone:"key"`
+		Tags [][]byte `kstone:"tags"`
+	}
+	rows := typed.NewTable[row]("rows")
+	key := typed.Col(rows, func(r *row) *[]byte { return &r.Key })
+	tags := typed.List(rows, func(r *row) *[][]byte { return &r.Tags })
+	db := openTyped(t, rows)
+	for i, b := range [][]byte{[]byte("a"), []byte("b")} {
+		ok(t, rows.Insert(ctx, db, &row{int64(i), b, [][]byte{b}}))
+	}
+	for name, where := range map[string]func(b []byte) typed.Predicate[row]{
+		"Eq": key.Eq,
+		"In": func(b []byte) typed.Predicate[row] { return key.In(b, []byte("z")) },
+		"Or": func(b []byte) typed.Predicate[row] {
+			return typed.Or(key.Eq(b), key.Eq([]byte("z")))
+		},
+		"BeginsWith": func(b []byte) typed.Predicate[row] { return typed.BeginsWith(key, b) },
+		"RowOf": func(b []byte) typed.Predicate[row] {
+			return typed.And(typed.RowOf(key.Eq(b)).Le(), typed.RowOf(key.Eq(b)).Ge())
+		},
+		"Contains": tags.Contains,
+	} {
+		buf := []byte("a")
+		q := rows.Where(where(buf))
+		buf[0] = 'b'
+		for range 3 { // its plan is kept from the second time on
+			if r, err := q.First(ctx, db); err != nil || r.ID != 0 {
+				t.Errorf("%s: %+v, %v, want the row of a", name, r, err)
+			}
+		}
+	}
+}
