@@ -284,7 +284,7 @@ func (q *Query[T]) countSelect(db *table.DB, args *arguments) (*plan.Select, err
 
 // Exists reports whether the query finds a row.
 func (q Query[T]) Exists(ctx context.Context, r table.Reader, bindings ...Binding) (bool, error) {
-	_, err := q.Limit(1).First(ctx, r, bindings...)
+	_, err := q.First(ctx, r, bindings...)
 	if errors.Is(err, table.ErrNotFound) {
 		return false, nil
 	}

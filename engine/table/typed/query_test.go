@@ -185,6 +185,9 @@ func TestTypedPages(t *testing.T) {
 	if rows, next, err = q.Limit(0).Page(ctx, db); len(rows) != 0 || next != nil || err != nil {
 		t.Errorf("a page of no rows: %d rows, cursor %x, %v", len(rows), next, err)
 	}
+	if found, err := q.Limit(0).Exists(ctx, db); found || err != nil {
+		t.Errorf("one of no rows: %v, %v", found, err)
+	}
 	if _, _, err := trips.Where().Page(ctx, db); !errors.Is(err, table.ErrInvalid) {
 		t.Errorf("a page without a limit: %v", err)
 	}

@@ -24,8 +24,8 @@ import (
 type CacheOptions struct {
 	// Rows is how many rows are kept; those used least recently make room. 0 is 10,000.
 	Rows int
-	// TTL is how long a row is kept; 0 is for ever. The cache needs none to be right: it is
-	// for rows that are not asked for any more.
+	// TTL is how long a row is kept; 0 is for ever. Where only this DB writes, the cache needs none
+	// to be right: it is for rows that are not asked for any more.
 	TTL time.Duration
 	// Clock is the time; nil is that of the DB.
 	Clock func() time.Time
@@ -33,8 +33,9 @@ type CacheOptions struct {
 
 // RowCache keeps rows of a table in memory, by primary key. Writes through this DB, typed or
 // not, are seen at once, transactions when they have committed; rows written in a
-// transaction of DB.Join stay out of the cache from then on. It may be used by any number of
-// goroutines.
+// transaction of DB.Join stay out of the cache from then on. Writes of other processes and of other
+// DBs on the same engine are not seen: there, TTL is how old a row may be. It may be used by any
+// number of goroutines.
 type RowCache[T any] struct {
 	table *Table[T]
 	bound *table.Table
