@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"errors"
+
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 )
@@ -60,7 +62,8 @@ type runFunc func(yield func(row []expr.Value) bool) error
 
 func (f runFunc) run(yield func(row []expr.Value) bool) error { return f(yield) }
 
-// intersect yields the rows of the first input whose keys are in all others.
+// intersect yields the rows of the first input whose keys are in all others. Keys that there is no
+// room for leave out nothing: rows are tested when they have been fetched.
 type intersect struct {
 	*runner
 	inputs []operator
@@ -88,7 +91,12 @@ func (x *intersect) run(yield func([]expr.Value) bool) error {
 			}
 			return failed == nil
 		})
-		if err := first(failed, err); err != nil {
+		if errors.Is(failed, ErrMemory) {
+			common = nil
+			kept.release()
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		common = next

@@ -298,3 +298,25 @@ func TestConcatBoundsMemory(t *testing.T) {
 		}
 	}
 }
+
+// An intersection of indexes without room for the keys of one reads the rows of the other.
+func TestIntersectionWithoutRoom(t *testing.T) {
+	s, end := openSpilling(t, vfs.NewMem(), 5*little)
+	defer end()
+	exec(t, s, "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, INDEX ia (a), INDEX ib (b))")
+	var list []string
+	for i := range 4000 {
+		list = append(list, fmt.Sprintf("(%d, %d, %d)", i, i%13, i/13%13))
+	}
+	for rows := range slices.Chunk(list, 500) {
+		exec(t, s, "INSERT INTO t VALUES "+strings.Join(rows, ", "))
+	}
+	exec(t, s, "ANALYZE t")
+	const where = " FROM t WHERE a = 3 AND b = 4"
+	if plan := queried(t, s, "EXPLAIN SELECT *"+where); !strings.Contains(plan, "intersection") {
+		t.Error(plan)
+	}
+	if got := queried(t, s, "SELECT count(*), min(a), max(b)"+where); got != "24 3 4" {
+		t.Error(got)
+	}
+}

@@ -150,7 +150,8 @@ type Union struct {
 	All    bool
 }
 
-// Intersect returns the rows of the first input whose keys all other inputs have. The
+// Intersect returns the rows of the first input whose keys all other inputs have, and others
+// where it has no room for keys: a Fetch above tests them. The
 // last two elements of every layout are RowPK and RowSK. The layout is that of the
 // first.
 type Intersect struct {
