@@ -1,6 +1,7 @@
 package exec_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -90,6 +91,37 @@ func TestLookupsThatMeetAFrequentValue(t *testing.T) {
 			// Of the rows, one has no partner.
 			if turned := fetched < boundRows-1; turned != room {
 				t.Errorf("%s: %d rows fetched:\n%s", name, fetched, p.ExplainAnalyze())
+			}
+		}
+	}
+}
+
+// TestLookupsWithoutRoom joins by lookups whose partners have no room in memory: the rows are the
+// same, in the same order.
+func TestLookupsWithoutRoom(t *testing.T) {
+	w, left, right := boundWorld(t)
+	w.bound = func() float64 { return math.Inf(1) } // they go on
+	for _, kind := range []plan.JoinKind{plan.Inner, plan.Left, plan.Semi, plan.Anti} {
+		sel := &plan.Select{From: []plan.Source{{Table: left}, {Table: right}},
+			Joins: []plan.Join{{Kind: kind, On: expr.And{Terms: []expr.Expr{
+				expr.Cmp{Op: expr.Eq, L: left.Ref(0, 1), R: right.Ref(1, 1)},
+				expr.Cmp{Op: expr.Gt, L: right.Ref(1, 2), R: left.Ref(0, 0)}}}}},
+			Columns: []plan.Output{{Expr: left.Ref(0, 0)}},
+			Hints:   plan.Hints{ForceJoin: "lookup", ForceOrder: true}}
+		if kind < plan.Semi {
+			sel.Columns = append(sel.Columns, plan.Output{Expr: right.Ref(1, 3)},
+				plan.Output{Expr: right.Ref(1, 0)})
+		}
+		want, p, err := w.run(sel, plan.Options{}, exec.Options{})
+		ok(t, err)
+		if find(p.Root, isJoin).(*plan.JoinNode).Method != plan.JoinLookup {
+			t.Fatal(p.Explain())
+		}
+		for _, memory := range []int64{1, 10_000, 1 << 20, 3 << 20} {
+			got, _, err := w.run(sel, plan.Options{}, exec.Options{MemoryBytes: memory})
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("kind %d, %d bytes: %v, %d rows, want %d", kind, memory, err, len(got),
+					len(want))
 			}
 		}
 	}

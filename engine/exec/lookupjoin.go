@@ -19,6 +19,9 @@ const (
 // lookupJoin reads the partners of batches of left rows by their keys. When that has cost more than
 // to read all of the right side, it does so, and becomes a hash join for the rest of the left rows:
 // from the first one of the batch in which it was noticed: nothing of that was handed on.
+//
+// A batch whose partners have no room is divided, down to single rows, whose partners are handed on
+// as they are found.
 type lookupJoin struct {
 	joiner
 	node   *plan.JoinNode
@@ -29,8 +32,11 @@ type lookupJoin struct {
 	hash  *hashJoin // over Whole; nil until it is needed
 	built *hashed   // what it has read; nil: rows are looked up
 
-	first  int // the size of the first batch
-	size   int
+	first int // the size of the first batch
+	size  int
+	had   int // half of the size for which there was no room; or maxProbes
+	// direct hands on the partners of a batch of one row; nil: they are kept.
+	direct func(partner []expr.Value) error
 	rows   [][]expr.Value   // the left rows of the batch
 	probes []int            // of each left row, -1 for one without partners
 	found  [][][]expr.Value // the partners of each probe
@@ -109,7 +115,7 @@ func (l *lookupJoin) turn() (err error) {
 
 func (l *lookupJoin) run(yield func([]expr.Value) bool) error {
 	l.kept = l.keeper("lookup join")
-	l.size = l.first
+	l.size, l.had = l.first, maxProbes
 	if err := l.bound(); err != nil {
 		return err
 	}
@@ -133,20 +139,77 @@ func (l *lookupJoin) run(yield func([]expr.Value) bool) error {
 		l.worker.ends = append(l.worker.ends, flush)
 	}
 	err := l.left.run(func(row []expr.Value) bool {
-		if l.built != nil {
-			var more bool
-			more, failed = l.hash.probe(l.built, row, yield)
-			stopped = !more || failed != nil
-			return !stopped
-		}
-		failed = l.add(row)
-		return failed == nil && (len(l.rows) < l.size || flush())
+		var more bool
+		more, failed = l.take(row, yield)
+		stopped = !more || failed != nil
+		return !stopped
 	})
 	if err := first(failed, err); err != nil || stopped || len(l.rows) == 0 {
 		return err
 	}
 	_, err = l.flush(yield)
 	return err
+}
+
+// take takes a left row.
+func (l *lookupJoin) take(row []expr.Value, yield func([]expr.Value) bool) (more bool, err error) {
+	if l.built != nil {
+		return l.hash.probe(l.built, row, yield)
+	}
+	err = l.add(row)
+	full := errors.Is(err, ErrMemory) || err == nil && len(l.rows) >= l.size
+	if !full {
+		return true, err
+	}
+	return l.flush(yield)
+}
+
+// count counts what the batch keeps, up to a quarter of the memory allowed.
+func (l *lookupJoin) count(bytes int64) error {
+	err := l.kept.take(bytes)
+	if limit := l.budget.limit; err == nil && l.kept.used > limit/4 {
+		err = &MemoryError{Operator: l.kept.operator, Limit: limit}
+	}
+	return err
+}
+
+// divide finds the partners of a batch that has no room for them in parts.
+func (l *lookupJoin) divide(yield func([]expr.Value) bool) (more bool, err error) {
+	rows := slices.Clone(l.rows)
+	l.had = len(rows) / 2
+	if l.size = l.had; l.size == 0 {
+		return l.one(yield)
+	}
+	l.reset()
+	for _, row := range rows {
+		if more, err = l.take(row, yield); err != nil || !more {
+			return false, err
+		}
+	}
+	if len(l.rows) == 0 {
+		return true, nil
+	}
+	return l.flush(yield)
+}
+
+// one hands on the partners of a batch of one row.
+func (l *lookupJoin) one(yield func([]expr.Value) bool) (more bool, err error) {
+	m, meter := l.setLeft(l.rows[0]), l.right.meter
+	defer func() { l.right.meter, l.direct = meter, nil }()
+	l.right.meter = l.meter // what is handed on is not found in another way any more
+	l.direct = func(partner []expr.Value) error {
+		if err := l.try(&m, partner, yield); err != nil || !m.done {
+			return err
+		}
+		return errStopped
+	}
+	if err := l.read(); err != nil && err != errStopped {
+		return false, err
+	}
+	l.finish(&m, yield)
+	l.size = 1
+	l.reset()
+	return m.more, nil
 }
 
 // reset empties the batch.
@@ -169,7 +232,7 @@ func (l *lookupJoin) add(row []expr.Value) error {
 	if l.probes = append(l.probes, probe); probe == len(l.found) {
 		l.found = append(l.found, nil)
 	}
-	return l.kept.take(rowBytes(row))
+	return l.count(rowBytes(row))
 }
 
 // flush reads the partners of the batch and yields the pairs in the order of the left
@@ -191,10 +254,13 @@ func (l *lookupJoin) flush(yield func([]expr.Value) bool) (more bool, err error)
 			err = l.read()
 		}
 	}
+	if errors.Is(err, ErrMemory) {
+		return l.divide(yield)
+	}
 	if err != nil {
 		return false, err
 	}
-	l.size = min(2*l.size, maxProbes)
+	l.size = min(max(min(2*l.size, l.had), l.size+l.size/8+1), maxProbes)
 	for i, row := range l.rows {
 		m := l.setLeft(row)
 		if probe := l.probes[i]; probe >= 0 {
@@ -250,6 +316,16 @@ func (l *lookupJoin) readIndex() error {
 	if a.fetch != nil {
 		a.fetch.reset()
 	}
+	fetch := func() error {
+		var failed error
+		err := a.fetch.flush(func(i int, it store.Item) bool {
+			row, err := a.decoder.decodeRow(it.Key, it.Value)
+			failed = l.keep(probes[i], row, err)
+			return failed == nil
+		})
+		probes = probes[:0]
+		return first(failed, err)
+	}
 	err := a.readPlaces(l.prober.places, func(probe int, it store.Item) error {
 		d := &a.decoder
 		if !a.node.Covering {
@@ -268,19 +344,22 @@ func (l *lookupJoin) readIndex() error {
 		}
 		a.fetch.add(key)
 		probes = append(probes, probe)
-		return nil
+		switch {
+		case l.direct == nil:
+			return l.count(int64(len(key.PK)+len(key.SK)) + keyBytes)
+		case a.fetch.len() < maxFetch:
+			return nil
+		}
+		return fetch()
 	})
 	if err != nil || a.pending() == 0 {
 		return err
 	}
-	var failed error
-	err = a.fetch.flush(func(i int, it store.Item) bool {
-		row, err := a.decoder.decodeRow(it.Key, it.Value)
-		failed = l.keep(probes[i], row, err)
-		return failed == nil
-	})
-	return first(failed, err)
+	return fetch()
 }
+
+// keyBytes is the size of a key on the list of a fetcher, without its bytes.
+const keyBytes = 56
 
 // keep adds a partner of a probe if the residual condition holds.
 func (l *lookupJoin) keep(probe int, row []expr.Value, err error) error {
@@ -291,10 +370,14 @@ func (l *lookupJoin) keep(probe int, row []expr.Value, err error) error {
 	if err != nil || !ok {
 		return err
 	}
+	if l.direct != nil {
+		l.right.counts.Rows++
+		return l.direct(row)
+	}
 	if l.kind >= plan.Semi && !l.on.some && len(l.found[probe]) > 0 {
 		return nil
 	}
 	l.right.counts.Rows++
 	l.found[probe] = append(l.found[probe], clone(row))
-	return l.kept.take(rowBytes(row))
+	return l.count(rowBytes(row))
 }
