@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -69,5 +70,20 @@ func TestLikelyValuesChoosePlans(t *testing.T) {
 	}
 	if len(plans) < 2 {
 		t.Errorf("one plan for all values: %v", plans)
+	}
+}
+
+// TestLikelyPatternsChoosePlans: a pattern that is a parameter chooses an index if texts that match
+// it have a beginning, and other patterns read that index, too.
+func TestLikelyPatternsChoosePlans(t *testing.T) {
+	w := newCatalog(t, "CREATE TABLE t (id INT PRIMARY KEY, s TEXT, n INT, INDEX ks (s))")
+	w.stats["t"] = &plan.TableStats{Epoch: 1, Rows: 6400, RowBytes: 100}
+	for pattern, want := range map[string]string{"ab_": "spans: begins_with(s, 'ab')",
+		"%ab": "FULL SCAN t"} {
+		opt := plan.Options{Stats: w, Values: []expr.Value{expr.String(pattern)}}
+		p := must(plan.Prepare(w.query("SELECT * FROM t WHERE s LIKE ?1"), opt))
+		if e := must(p.Bind(opt.Values)).Explain().String(); !strings.Contains(e, want) {
+			t.Errorf("%s: not %s\n%s", pattern, want, e)
+		}
 	}
 }

@@ -165,6 +165,13 @@ func (b *Builder) bindOperands(atom *atom) (null, ok bool) {
 			null = true
 			continue
 		}
+		if like := atom.operands[i].like; like != nil {
+			if pattern, ok := v.AsString(); ok {
+				text, _, _ := expr.LikePrefix(pattern, like.Escape)
+				begins := expr.String(text)
+				v = &begins
+			}
+		}
 		iv, ok := b.rangeOf(atom.col, atom.op, v)
 		if !ok {
 			return null, false

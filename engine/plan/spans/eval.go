@@ -162,12 +162,14 @@ func (b *Builder) exprOf(n int32) expr.Expr {
 	}
 	if b.exprs[made] == nil {
 		node := b.nodes[n]
-		terms := make([]expr.Expr, node.n)
-		for i := range terms {
-			terms[i] = b.exprOf(b.kids[node.first+int32(i)])
+		terms := make([]expr.Expr, 0, node.n)
+		for i := range node.n {
+			if x := b.exprOf(b.kids[node.first+i]); !isTrue(x) { // see compileLike
+				terms = append(terms, x)
+			}
 		}
 		if node.kind == nodeAnd {
-			b.exprs[made] = expr.And{Terms: terms}
+			b.exprs[made] = expr.AllOf(terms)
 		} else {
 			b.exprs[made] = expr.Or{Terms: terms}
 		}

@@ -88,6 +88,8 @@ type Operand struct {
 	Value expr.Value
 	expr  expr.Expr // without columns; nil if it is the value
 	Param int       // if it is a parameter; -1
+	// like is set if it is a pattern, whose beginning is meant.
+	like *expr.Like
 }
 
 // OperandOf returns e, which has no columns, as an operand.
@@ -150,6 +152,9 @@ func (t *Template) size(e expr.Expr) (nodes, kids, atoms int) {
 		return 1, 0, t.sizeOf(x.X)
 	case expr.IsNull:
 		return 1, 0, t.sizeOf(x.X)
+	case expr.Like:
+		n := t.sizeOf(x.X)
+		return 1 + 2*n, 2 * n, n
 	default:
 		return 1, 0, 0
 	}
@@ -198,6 +203,8 @@ func (t *Template) compile(e expr.Expr) int32 {
 		return t.compileTerms(nodeAnd, e, e.Terms)
 	case expr.Or:
 		return t.compileTerms(nodeOr, e, e.Terms)
+	case expr.Like:
+		return t.compileLike(e)
 	default:
 		if a, ok := t.atomOf(e); ok {
 			t.atoms = append(t.atoms, a)
@@ -209,6 +216,31 @@ func (t *Template) compile(e expr.Expr) int32 {
 		return t.add(node{kind: nodeConstant, mask: 1 << constantBit}, e)
 	}
 	return t.add(node{kind: nodeOpaque}, e)
+}
+
+// OpenLike reports whether values of parameters say what all texts of a LIKE begin with.
+func OpenLike(e expr.Like) bool {
+	_, known := e.Pattern.(expr.Const)
+	return !known && !e.Not && !e.Fold && IsConstant(e.Pattern)
+}
+
+// compileLike compiles a LIKE. What its texts begin with is known when the pattern is: so it is two
+// terms, of the beginning and of the whole.
+func (t *Template) compileLike(e expr.Like) int32 {
+	col, ok := t.column(e.X, false)
+	if !ok || !OpenLike(e) {
+		return t.add(node{kind: nodeOpaque}, e)
+	}
+	operand := OperandOf(e.Pattern)
+	operand.like = &e
+	t.operands = append(t.operands, operand)
+	t.atoms = append(t.atoms, atom{op: atomBegins, col: col,
+		operands: slices.Clip(t.operands[len(t.operands)-1:])})
+	first := int32(len(t.kids))
+	begins := t.add(node{kind: nodeAtom, col: int8(col), mask: 1 << col,
+		atom: int32(len(t.atoms) - 1)}, True)
+	t.kids = append(t.kids, begins, t.add(node{kind: nodeOpaque}, e))
+	return t.add(node{kind: nodeAnd, first: first, n: 2, mask: 1 << col}, e)
 }
 
 func (t *Template) compileTerms(kind nodeKind, e expr.Expr, terms []expr.Expr) int32 {

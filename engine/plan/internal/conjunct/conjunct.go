@@ -93,6 +93,11 @@ func Restricted(e expr.Expr) (ordinal int, ok bool) {
 		x = e.X
 	case expr.BeginsWith:
 		x = e.X
+	case expr.Like:
+		if !spans.OpenLike(e) {
+			return 0, false
+		}
+		x = e.X
 	case expr.IsNull:
 		x = e.X
 	case expr.Contains:

@@ -589,6 +589,10 @@ func (e *Estimator) term(t expr.Expr) float64 {
 		return e.list(t)
 	case expr.BeginsWith:
 		return defaultPrefix
+	case expr.Like:
+		if spans.OpenLike(t) && e.begins(t) {
+			return defaultPrefix
+		}
 	case expr.IsNull:
 		return e.isNull(t)
 	case expr.Contains:
@@ -599,6 +603,14 @@ func (e *Estimator) term(t expr.Expr) float64 {
 		return 1 - e.Selectivity([]expr.Expr{t.X})
 	}
 	return DefaultOther
+}
+
+// begins reports whether all texts of a LIKE are known to begin with something.
+func (e *Estimator) begins(t expr.Like) bool {
+	v, err := expr.Eval(t.Pattern, nil, e.given)
+	pattern, _ := v.AsString()
+	text, _, _ := expr.LikePrefix(pattern, t.Escape)
+	return err == nil && text != ""
 }
 
 func (e *Estimator) isNull(t expr.IsNull) float64 {

@@ -121,7 +121,7 @@ func (w *scanWalk) walk(i int, terms []expr.Expr, depth int) (fraction, ranges f
 	}
 	var on []expr.Expr
 	for _, t := range terms {
-		if c, ok := conjunct.Restricted(t); ok && c == ordinal {
+		if c, ok := w.e.restricted(t); ok && c == ordinal {
 			on = append(on, t)
 		}
 	}
@@ -256,7 +256,7 @@ func (w *scanWalk) restricts(ordinal int, e expr.Expr) bool {
 	case expr.Or:
 		return w.allRestrict(ordinal, t)
 	}
-	c, ok := conjunct.Restricted(e)
+	c, ok := w.e.restricted(e)
 	return ok && c == ordinal
 }
 
@@ -268,4 +268,12 @@ func (w *scanWalk) allRestrict(ordinal int, or expr.Or) bool {
 		}
 	}
 	return true
+}
+
+// restricted is conjunct.Restricted without patterns whose texts may begin with anything.
+func (e *Estimator) restricted(t expr.Expr) (ordinal int, ok bool) {
+	if like, is := t.(expr.Like); is && !e.begins(like) {
+		return 0, false
+	}
+	return conjunct.Restricted(t)
 }
