@@ -245,9 +245,10 @@ func (c *Console) shown(item engine.Item) shownItem {
 	one := shownItem{PK: c.o.FormatPK(item.Key.PK), SK: c.o.FormatSK(item.Key.SK),
 		Bytes: len(item.Value), Version: item.Version}
 	if utf8.Valid(item.Value) {
-		one.Value = shorten(string(item.Value))
+		one.Value = shorten(string(item.Value), one.Bytes)
 	} else {
-		one.Value = shorten(fmt.Sprintf("x%x", item.Value[:min(len(item.Value), maxCellBytes)]))
+		shown := item.Value[:min(one.Bytes, maxCellBytes)]
+		one.Value = shorten(fmt.Sprintf("x%x", shown), one.Bytes)
 	}
 	if item.Expiry != 0 {
 		one.Expires = time.UnixMilli(item.Expiry).UTC().Format(time.RFC3339)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/local"
-	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/internal/overview"
 )
@@ -53,8 +52,6 @@ type Console struct {
 	e   *engine.DB
 	o   Options
 	mux *http.ServeMux
-	// session is that of consoles that only read; the plans of their statements are kept.
-	session *sql.Session
 	// running has an element for every statement or count that is under way.
 	running chan struct{}
 }
@@ -100,7 +97,6 @@ func New(db *table.DB, o *Options) (*Console, error) {
 	if c.o.ReadPK == nil {
 		c.o.ReadPK = readKey
 	}
-	c.session = sql.Open(db)
 	c.routes()
 	return c, nil
 }

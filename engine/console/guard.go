@@ -115,8 +115,10 @@ func (c *Console) knownHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	host = strings.ToLower(strings.Trim(host, "[]"))
-	if host == "localhost" || slices.Contains(c.o.Hosts, host) {
+	host = strings.Trim(host, "[]")
+	if slices.ContainsFunc(append([]string{"localhost"}, c.o.Hosts...), func(name string) bool {
+		return strings.EqualFold(name, host)
+	}) {
 		return true
 	}
 	a, err := netip.ParseAddr(host)

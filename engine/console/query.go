@@ -2,11 +2,11 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
@@ -16,9 +16,11 @@ import (
 )
 
 const (
-	// maxCellBytes is how much of a value is shown in a table, maxResultBytes of a result.
+	// maxCellBytes is how much of a value is shown in a table, maxResultBytes of all that a request
+	// asks for, where a cell has cellBytes more than its text.
 	maxCellBytes   = 4 << 10
 	maxResultBytes = 8 << 20
+	cellBytes      = 8
 )
 
 // column describes a column of a result.
@@ -54,30 +56,25 @@ type statements struct {
 // query runs statements, one after the other, up to the first that fails. A transaction ends with
 // the request.
 func (c *Console) query(ctx context.Context, in *statements) (any, error) {
-	session := c.session
-	if c.o.Write { // statements of one request may be a transaction, which no other request shares
-		session = sql.Open(c.db)
-		defer session.Rollback()
-	}
+	session := sql.Open(c.db) // no other request shares its transaction
+	defer session.Rollback()
 	parts, err := sql.Split(in.SQL)
 	if err == nil {
 		err = c.allowed(parts)
+	}
+	var stmts []*sql.Stmt
+	if err == nil {
+		stmts, err = session.PrepareParts(in.SQL)
 	}
 	if err != nil {
 		return map[string]any{"error": problemOf(ctx, err)}, nil
 	}
 	var out []*outcome
-	for _, p := range parts {
-		prefix := ""
-		if in.Explain && p.Verb != "EXPLAIN" {
-			prefix = "EXPLAIN ANALYZE "
-		}
-		text := spaces(in.SQL[:p.Pos]) + in.SQL[p.Pos:p.End]
-		one := c.run(ctx, session, prefix+text)
-		one.Verb = p.Verb
-		if e := one.Error; e != nil && e.Line == 1 {
-			e.Column = max(e.Column-len(prefix), 1)
-		}
+	left := maxResultBytes
+	for i, stmt := range stmts {
+		verb := parts[i].Verb
+		one := c.run(ctx, stmt, in.Explain && verb != "EXPLAIN", &left)
+		one.Verb = verb
 		if out = append(out, one); one.Error != nil {
 			break
 		}
@@ -87,13 +84,6 @@ func (c *Console) query(ctx context.Context, in *statements) (any, error) {
 			Done: "the transaction was open at the end, and is rolled back"})
 	}
 	return map[string]any{"statements": out}, nil
-}
-
-// spaces returns as many lines as a text has, the last of its length: what follows keeps its place.
-func spaces(text string) string {
-	last := text[strings.LastIndexByte(text, '\n')+1:]
-	return strings.Repeat("\n", strings.Count(text, "\n")) +
-		strings.Repeat(" ", utf8.RuneCountInString(last))
 }
 
 // allowed returns an error for statements that change something, unless the console allows them.
@@ -110,21 +100,27 @@ func (c *Console) allowed(parts []sql.Part) error {
 	return nil
 }
 
-// run runs one statement.
-func (c *Console) run(ctx context.Context, session *sql.Session, text string) *outcome {
+// run runs one statement, or explains it. At most left bytes of its result are kept.
+func (c *Console) run(ctx context.Context, stmt *sql.Stmt, explain bool, left *int) *outcome {
 	begin := c.o.Clock()
 	out := &outcome{}
-	err := c.runInto(ctx, out, session, text)
-	if err != nil {
+	if err := c.runInto(ctx, out, stmt, explain, left); err != nil {
 		out.Error = problemOf(ctx, err)
 	}
 	out.Millis = float64(c.o.Clock().Sub(begin)) / float64(time.Millisecond)
 	return out
 }
 
-func (c *Console) runInto(ctx context.Context, out *outcome, s *sql.Session, text string) error {
-	stmt, err := s.Prepare(text)
-	if err != nil {
+func (c *Console) runInto(ctx context.Context, out *outcome, stmt *sql.Stmt, explain bool,
+	left *int) (err error) {
+	if err = ctx.Err(); err != nil {
+		return err
+	}
+	if explain {
+		out.Plan, err = stmt.ExplainAnalyze(ctx)
+		if errors.Is(err, sql.ErrNoResult) {
+			err = errors.New("a statement without a query has no plan")
+		}
 		return err
 	}
 	if !stmt.Returns() {
@@ -141,24 +137,23 @@ func (c *Console) runInto(ctx context.Context, out *outcome, s *sql.Session, tex
 	if out.Plan = rows.Plan; out.Plan != nil {
 		return nil
 	}
-	return c.take(out, rows)
+	return c.take(out, rows, left)
 }
 
 // take keeps the first rows of a result.
-func (c *Console) take(out *outcome, rows *sql.Rows) error {
+func (c *Console) take(out *outcome, rows *sql.Rows, left *int) error {
 	for _, col := range rows.Columns {
 		out.Columns = append(out.Columns, column{Name: col.Name, Type: col.Type})
 	}
-	left := maxResultBytes
 	for row, err := range rows.All() {
 		if err != nil {
 			return err
 		}
-		if len(out.Rows) == c.o.MaxRows || left <= 0 {
+		if len(out.Rows) == c.o.MaxRows || *left <= 0 {
 			out.More = true
 			break
 		}
-		out.Rows = append(out.Rows, cells(out.Columns, row, &left))
+		out.Rows = append(out.Rows, cells(out.Columns, row, left))
 	}
 	return nil
 }
@@ -166,6 +161,7 @@ func (c *Console) take(out *outcome, rows *sql.Rows) error {
 // cells returns the values of a row as texts.
 func cells(columns []column, row []expr.Value, left *int) []*string {
 	line := make([]*string, len(row))
+	*left -= cellBytes * len(row)
 	for i, v := range row {
 		if v.IsNull() {
 			continue
@@ -176,17 +172,18 @@ func cells(columns []column, row []expr.Value, left *int) []*string {
 			line[i] = &text
 			continue
 		}
-		text := shorten(string(overview.AppendValue(nil, v)))
+		text := string(overview.AppendValue(nil, v))
+		text = shorten(text, len(text))
 		*left -= len(text)
 		line[i] = &text
 	}
 	return line
 }
 
-// shorten returns a text of at most maxCellBytes, valid UTF-8.
-func shorten(text string) string {
-	if n := len(text); n > maxCellBytes {
-		text = fmt.Sprintf("%s… (%d bytes)", text[:maxCellBytes], n)
+// shorten returns at most maxCellBytes of a text, in valid UTF-8, and else how many bytes all has.
+func shorten(text string, all int) string {
+	if len(text) > maxCellBytes {
+		text = fmt.Sprintf("%s… (%d bytes)", text[:maxCellBytes], all)
 	}
 	return strings.ToValidUTF8(text, "\uFFFD")
 }

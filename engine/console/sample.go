@@ -93,8 +93,8 @@ func (s *Source) Sample(ctx context.Context, now time.Time, since uint64) (*Samp
 		one := hot[string(item.Key.PK)]
 		if one == nil {
 			owner := owners.Of(item.Key.PK)
-			one = &Hot{PK: shorten(owner.PartitionName(s.FormatPK, item.Key)),
-				Owner: owner.Name(), Stripe: stripe}
+			name := owner.PartitionName(s.FormatPK, item.Key)
+			one = &Hot{PK: shorten(name, len(name)), Owner: owner.Name(), Stripe: stripe}
 			hot[string(item.Key.PK)] = one
 		}
 		one.Changed++
@@ -117,9 +117,9 @@ func (s *Source) read(out *Sample, owners *overview.Owners) {
 	}
 	for _, p := range h.Partitions[:min(len(h.Partitions), maxHot)] {
 		owner := owners.Of(p.PK)
-		out.Read = append(out.Read, Read{Owner: owner.Name(), Stripe: keycodec.Stripe(p.PK),
-			PK:    shorten(owner.PartitionName(s.FormatPK, engine.Key{PK: p.PK})),
-			Share: float64(p.Reads) / float64(h.Reads)})
+		name := owner.PartitionName(s.FormatPK, engine.Key{PK: p.PK})
+		out.Read = append(out.Read, Read{PK: shorten(name, len(name)), Owner: owner.Name(),
+			Stripe: keycodec.Stripe(p.PK), Share: float64(p.Reads) / float64(h.Reads)})
 	}
 }
 

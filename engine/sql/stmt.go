@@ -292,11 +292,17 @@ func (s *Stmt) Expected(ctx context.Context, args ...any) (reads, writes float64
 
 // Explain returns the plan of a SELECT, UPDATE, DELETE or INSERT of a query, without running it.
 func (s *Stmt) Explain(ctx context.Context, args ...any) (*plan.Explanation, error) {
+	return s.explain(ctx, false, args)
+}
+
+// ExplainAnalyze is Explain with what is counted when the query is run; nothing is changed.
+func (s *Stmt) ExplainAnalyze(ctx context.Context, args ...any) (*plan.Explanation, error) {
+	return s.explain(ctx, true, args)
+}
+
+func (s *Stmt) explain(ctx context.Context, run bool, args []any) (*plan.Explanation, error) {
 	e := &Stmt{session: s.session, text: s.text, start: s.start, end: s.end, past: s.past}
-	e.tree = &syntax.Explain{Statement: s.tree}
-	if already, ok := s.tree.(*syntax.Explain); ok {
-		e.tree = &syntax.Explain{Statement: already.Statement}
-	}
+	e.tree = &syntax.Explain{Statement: s.explained(), Run: run}
 	rows, err := e.Query(ctx, args...)
 	if err != nil {
 		return nil, err
