@@ -210,9 +210,11 @@ func TestTerminal(t *testing.T) {
 	x.prompt()
 	x.send("count this is dropped")
 	x.expect("dropped")
-	x.send(ctrlC)
+	x.send(ctrlC + "put k kept" + enter) // at once
 	x.prompt()
-	x.send("count" + enter)
+	x.prompt()
+	x.send("get k" + enter)
+	x.expect("kept" + "\r\n")
 	x.prompt()
 	x.send(ctrlD)
 	if out, code := x.rest(); code != 0 {

@@ -59,6 +59,7 @@ func NewEditor(o EditorOptions) *Editor {
 	_ = rl.Config.Bind("isearch", inputrc.Unescape(`\C-r`), "menu-complete", false)
 	_ = rl.Config.Bind("isearch", inputrc.Unescape(`\C-s`), "menu-complete-backward", false)
 	externalEdit(rl)
+	abortAhead(rl)
 	rl.Prompt.Primary(func() string {
 		prompt := o.Prompt()
 		return roomBelow(prompt, string(*rl.Line())) + prompt
@@ -91,6 +92,21 @@ func NewEditor(o EditorOptions) *Editor {
 		return all
 	}
 	return &Editor{rl}
+}
+
+// abortAhead makes Ctrl-C drop a text also if further keys are there already, as those that are
+// typed over a slow line. Why not the library's own command: it looks at the next key, loses that,
+// and drops nothing, so that what is typed next becomes part of the text.
+func abortAhead(rl *readline.Shell) {
+	own := rl.Keymap.Commands()["abort"]
+	rl.Keymap.Register(map[string]func(){"abort": func() {
+		if rl.Keys.Empty() || rl.Keymap.Local() != "" { // of a menu or a search
+			own()
+			return
+		}
+		rl.Display.AcceptLine()
+		rl.History.Accept(false, false, readline.ErrInterrupt)
+	}})
 }
 
 // roomBelow returns what makes a terminal scroll until the rows of a text and one more are below
