@@ -15,7 +15,6 @@ import (
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/shell"
 	"github.com/kstonedb/kstone/engine"
-	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/internal/figure"
 )
 
@@ -59,7 +58,7 @@ BEGIN, or an end without COMMIT, rolls the transaction back and ends the script.
 		}
 		switch {
 		case len(commands) > 0:
-			s.script(strings.NewReader(strings.Join(commands, "\n")), "")
+			s.script(scriptOf(commands), "")
 		case a.InTTY && a.OutTTY:
 			s.preferences[".timer"] = "on"
 			s.startUp()
@@ -124,12 +123,13 @@ func (s *session) script(r io.Reader, name string) {
 	s.ctx, stop = signal.NotifyContext(s.ctx, os.Interrupt)
 	defer stop()
 	in, outer := bufio.NewReader(cli.Interruptible(s.ctx, r)), s.inTransaction()
-	pending, n, start := "", 0, 0
+	var pending unfinished
+	n, start := 0, 0
 	s.stopped = false
 	for !s.left && !s.stopped && (s.failed == nil || !s.bail) {
 		line, err := in.ReadString('\n')
 		if s.ctx.Err() != nil {
-			pending = ""
+			pending.text = nil
 			s.report(s.ctx.Err())
 			break
 		}
@@ -139,47 +139,35 @@ func (s *session) script(r io.Reader, name string) {
 			}
 			break
 		}
-		if n++; pending == "" {
+		if n++; len(pending.text) == 0 {
 			start = n
 		}
-		pending += line
-		if goesOn(pending) {
+		if pending.add(line) {
 			continue
 		}
-		before := s.failures
-		err = s.input(pending)
+		before, text := s.failures, string(pending.text)
+		err = s.input(text)
 		if err != nil && name != "" {
 			fmt.Fprintf(s.app.Err, "  (%s, line %d)\n", name, start)
 		}
-		if s.failures > before && (s.inTransaction() || begins(pending)) {
+		if s.failures > before && (s.inTransaction() || begins(text)) {
 			if !outer {
 				s.abandon("the script ends")
 			}
 			return
 		}
-		pending = ""
+		pending.text = pending.text[:0]
 	}
 	switch {
-	case pending == "" || s.left || s.failed != nil && s.bail:
-	case isSQL(pending):
-		_ = s.statement(pending) // the last one needs no semicolon
+	case len(pending.text) == 0 || s.left || s.failed != nil && s.bail:
+	case pending.sql:
+		_ = s.statement(string(pending.text)) // the last one needs no semicolon
 	default:
 		s.report(cli.Usage("line %d: %v", start, shell.ErrOpenQuote))
 	}
 	if !outer && s.abandon("the script ends without COMMIT") {
 		s.fail(cli.Usage("no COMMIT"))
 	}
-}
-
-// goesOn reports whether a command or statement needs another line.
-func goesOn(text string) bool {
-	if isSQL(text) {
-		last := strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n') + 1
-		return !mayEnd(text[last:]) || !sql.Complete(text)
-	}
-	_, statement := sqlWord(text)
-	_, err := shell.Split(text)
-	return !statement && errors.Is(err, shell.ErrOpenQuote)
 }
 
 // input runs a command or statement. It returns the error after having reported it.

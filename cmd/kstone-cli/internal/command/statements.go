@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/cli"
+	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/shell"
 	"github.com/kstonedb/kstone/engine/sql"
 )
 
@@ -54,8 +55,7 @@ func (s *statements) next() (text string, before int, more bool, err error) {
 			return "", 0, false, err
 		}
 		line := string(s.pending[start:])
-		s.inside = s.inside.after(line)
-		if s.inside == "" && mayEnd(line) && sql.Complete(string(s.pending[s.whole:])) {
+		if s.inside.ends(s.pending[s.whole:], line) {
 			s.whole = len(s.pending)
 		}
 	}
@@ -77,31 +77,71 @@ type openQuote string
 // quoteEnds are the marks with what ends them. A doubled quote ends one and begins another.
 var quoteEnds = map[openQuote]string{"'": "'", `"`: `"`, "--": "\n", "/*": "*/"}
 
-// after returns the state after more text.
-func (q openQuote) after(text string) openQuote {
+// ends reports whether statements are whole with their last line, after which q is the state.
+// Why it looks at the line first: sql.Complete reads all of the text.
+func (q *openQuote) ends(text []byte, line string) bool {
+	semicolon := false
 	for {
-		if q != "" {
-			_, rest, ended := strings.Cut(text, quoteEnds[q])
+		if *q != "" {
+			_, rest, ended := strings.Cut(line, quoteEnds[*q])
 			if !ended {
-				return q
+				return false
 			}
-			q, text = "", rest
+			*q, line = "", rest
 		}
-		at := len(text)
+		at := len(line)
 		for mark := range quoteEnds {
-			if i := strings.Index(text[:at], string(mark)); i >= 0 {
-				at, q = i, mark
+			if i := strings.Index(line[:at], string(mark)); i >= 0 {
+				at, *q = i, mark
 			}
 		}
-		if q == "" {
-			return q
+		semicolon = semicolon || strings.Contains(line[:at], ";")
+		if *q == "" {
+			return semicolon && sql.Complete(string(text))
 		}
-		text = text[at+len(q):]
+		line = line[at+len(*q):]
 	}
 }
 
-// mayEnd reports whether a line can be the last one of a statement.
-func mayEnd(line string) bool { return strings.Contains(line, ";") }
+// unfinished is a command or statement of a script up to some line. Why not goesOn of it with each
+// line: that reads all of it, and a dump has statements of many lines.
+type unfinished struct {
+	text   []byte
+	sql    bool
+	inside openQuote
+}
+
+// add adds a line and reports whether another one is needed.
+func (u *unfinished) add(line string) (more bool) {
+	if len(u.text) == 0 {
+		u.sql, u.inside = isSQL(line), ""
+	}
+	if u.text = append(u.text, line...); u.sql {
+		return !u.inside.ends(u.text, line)
+	}
+	return goesOn(string(u.text))
+}
+
+// goesOn reports whether a command or statement needs another line.
+func goesOn(text string) bool {
+	if isSQL(text) {
+		return !sql.Complete(text)
+	}
+	_, statement := sqlWord(text)
+	_, err := shell.Split(text)
+	return !statement && errors.Is(err, shell.ErrOpenQuote)
+}
+
+// scriptOf returns commands as a script. A statement needs no semicolon.
+func scriptOf(commands []string) io.Reader {
+	var b strings.Builder
+	for _, c := range commands {
+		if b.WriteString(c + "\n"); isSQL(c) && !sql.Complete(c) {
+			b.WriteString(";\n")
+		}
+	}
+	return strings.NewReader(b.String())
+}
 
 // placed adds the lines before a text to the place of an error in it.
 func placed(err error, before int) error {

@@ -55,3 +55,23 @@ func TestPlaceInALongInput(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestLinesOfAScript: the work for a line of a statement does not depend on the lines before it.
+func TestLinesOfAScript(t *testing.T) {
+	allocs := testing.AllocsPerRun(1, func() {
+		var u unfinished
+		line := "INSERT INTO t VALUES\n"
+		for i := range 2000 {
+			if !u.add(line) {
+				t.Fatalf("line %d ends a statement", i)
+			}
+			line = "  ('x;'), -- ;\n"
+		}
+		if u.add("('y'); -- z\n") {
+			t.Error("a statement does not end")
+		}
+	})
+	if allocs > 100 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
