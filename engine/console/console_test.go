@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"strings"
 	"sync"
@@ -192,6 +193,17 @@ func TestToken(t *testing.T) {
 	}
 	if _, err := console.New(s.tables, &console.Options{Token: "short"}); err == nil {
 		t.Error("a short token is taken")
+	}
+	const chosen = `Schlüssel; "mit" Leerzeichen\`
+	var err error
+	s.Console, err = console.New(s.tables, &console.Options{Token: chosen})
+	ok(t, err)
+	w = s.send("GET", "/?token="+url.QueryEscape(chosen), "", without)
+	if w := s.send("GET", "/query", "", func(r *http.Request) {
+		without(r)
+		r.Header.Set("Cookie", w.Header().Get("Set-Cookie"))
+	}); w.Code != 200 {
+		t.Errorf("with the cookie of a chosen token: %d", w.Code)
 	}
 }
 

@@ -73,8 +73,8 @@ func refuse(w http.ResponseWriter, code int, text string) {
 
 // welcome keeps the token in a cookie and leads to the same page without it.
 func (c *Console) welcome(w http.ResponseWriter, r *http.Request) {
-	http.SetCookie(w, &http.Cookie{Name: c.cookie(), Value: c.o.Token, HttpOnly: true,
-		Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: c.cookie(), Value: url.QueryEscape(c.o.Token),
+		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
 	q := r.URL.Query()
 	q.Del("token")
 	to := "./" + r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
@@ -105,7 +105,8 @@ func (c *Console) mayEnter(r *http.Request, given string) bool {
 		return c.isToken(bearer)
 	}
 	if cookie, err := r.Cookie(c.cookie()); err == nil {
-		return c.isToken(cookie.Value)
+		token, err := url.QueryUnescape(cookie.Value) // a cookie cannot hold all characters
+		return err == nil && c.isToken(token)
 	}
 	return given != "" && c.isToken(given)
 }
