@@ -48,9 +48,6 @@ func (o Owner) Name() string {
 	return "items"
 }
 
-// cataloguePK is the partition of the definitions of tables.
-const cataloguePK = "\x00kstone tables"
-
 // OwnersOf returns the owners of the items of a database.
 func OwnersOf(ctx context.Context, e *engine.DB) (*Owners, error) {
 	db, err := local.Open(ctx, e, &table.Options{SampleRows: -1})
@@ -72,19 +69,16 @@ func OwnersIn(db *table.DB) *Owners {
 
 // Of returns what the items of a partition belong to.
 func (o *Owners) Of(pk []byte) Owner {
-	switch {
-	case string(pk) == cataloguePK:
+	if table.InCatalogue(pk) {
 		return Owner{Catalogue: true}
-	case len(pk) >= 5 && pk[0] == 't':
-		return Owner{Table: o.byID[binary.BigEndian.Uint32(pk[1:])]}
-	case len(pk) == 13 && pk[0] == 'i':
-		t := o.byID[binary.BigEndian.Uint32(pk[1:])]
-		if t == nil {
-			return Owner{}
-		}
-		for _, x := range t.Indexes {
+	}
+	if id, ok := schema.RowTable(pk); ok {
+		return Owner{Table: o.byID[id]}
+	}
+	if id, ok := schema.EntryTable(pk); ok && o.byID[id] != nil {
+		for _, x := range o.byID[id].Indexes {
 			if x.ID == binary.BigEndian.Uint32(pk[5:]) {
-				return Owner{Table: t, Index: x}
+				return Owner{Table: o.byID[id], Index: x}
 			}
 		}
 	}
