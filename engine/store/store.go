@@ -71,8 +71,8 @@ var (
 	// ErrCorrupt: stored bytes are damaged. ErrVersion: their format is not known.
 	ErrCorrupt = corrupt.ErrCorrupt
 	ErrVersion = corrupt.ErrVersion
-	// ErrUnknown: the outcome of a commit is not known. It has been written as a whole or
-	// not at all, and is not written later than the next read sees.
+	// ErrUnknown: the outcome of a commit is not known. It is written as a whole or not at all. A
+	// request that is on its way still, or waits at a server, may be carried out after a read.
 	ErrUnknown = errors.New("store: unknown outcome")
 	// ErrStale: the store has dropped what a snapshot or scan reads. Take a new one.
 	ErrStale = errors.New("store: snapshot is too old")

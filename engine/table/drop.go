@@ -138,10 +138,10 @@ func (db *DB) removePartitions(ctx context.Context, pks [][]byte) error {
 
 // removeItems removes the items of a partition one by one.
 func (db *DB) removeItems(ctx context.Context, pk []byte) error {
-	for {
+	for most := min(buildRows, db.commitOps()); ; {
 		var set store.WriteSet
 		rg := store.Partition(pk)
-		rg.Limit = min(buildRows, db.commitOps())
+		rg.Limit = most
 		for it, err := range db.store.Scan(ctx, rg) {
 			if err != nil {
 				return err
@@ -151,7 +151,10 @@ func (db *DB) removeItems(ctx context.Context, pk []byte) error {
 		if set.Len() == 0 {
 			return nil
 		}
-		if err := db.store.Commit(ctx, &set); err != nil {
+		err := db.store.Commit(ctx, &set)
+		if errors.Is(err, ErrTooLarge) && set.Len() > 1 { // of long keys
+			most = set.Len() / 2
+		} else if err != nil {
 			return err
 		}
 	}

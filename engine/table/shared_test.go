@@ -400,7 +400,10 @@ func TestNumbersOfSeveralProcesses(t *testing.T) {
 // strict is a store that refuses more conditions than its limits say, as etcd does.
 type strict struct{ store.Store }
 
-const strictConditions = 40
+const (
+	strictConditions = 40
+	strictBytes      = 4 << 10
+)
 
 // Commit implements store.Writer.
 func (s strict) Commit(ctx context.Context, w *store.WriteSet) error {
@@ -413,10 +416,13 @@ func (s strict) Commit(ctx context.Context, w *store.WriteSet) error {
 	if n > strictConditions {
 		return fmt.Errorf("%w: %d conditions", store.ErrTooLarge, n)
 	}
+	if n := w.Bytes(); n > strictBytes {
+		return fmt.Errorf("%w: %d bytes", store.ErrTooLarge, n)
+	}
 	return s.Store.Commit(ctx, w)
 }
 
-// An index is built in smaller commits where the store refuses larger ones.
+// An index is built, and removed, in smaller commits where the store refuses larger ones.
 func TestBuildWithinTheStore(t *testing.T) {
 	db := openShared(t, strict{storages["remote"](t)()}, quick)
 	tab := create(t, db, sharedText)
@@ -429,4 +435,5 @@ func TestBuildWithinTheStore(t *testing.T) {
 	if err != nil || report.Damaged > 0 || report.Entries["by_a"] != rows {
 		t.Errorf("%+v, %v", report, err)
 	}
+	ok(t, db.DropIndex(ctx, "shared", "by_a", nil))
 }
