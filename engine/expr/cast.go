@@ -101,9 +101,6 @@ func (t CastType) takes(k Kind) bool {
 }
 
 func typeOfCast(e Cast, arg typed) (Type, error) {
-	if len(arg.items) > 0 {
-		return Type{}, mistyped(e, "%s is a row, not a value", arg)
-	}
 	if !e.To.takes(arg.Kind) {
 		return Type{}, mistyped(e, "%s is %s, which is never %s", arg, arg.Kind.Phrase(), e.To)
 	}

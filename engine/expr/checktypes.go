@@ -9,6 +9,14 @@ import (
 type Type struct {
 	Kind    Kind // KindNull: nothing is known
 	Element Kind // of a list: the kind of its elements, KindNull if it is not known
+	// Columns are those of a subquery, if they are known: a row may be compared with them.
+	Columns []Typed
+}
+
+// Typed is an expression with its type.
+type Typed struct {
+	Expr
+	Type
 }
 
 // TypeError reports an operand whose kind its operator does not take. It matches ErrType.
@@ -23,93 +31,137 @@ func (e *TypeError) Error() string { return fmt.Sprintf("expr: %s: %s", e.At, e.
 // Is makes errors.Is(err, ErrType) true.
 func (e *TypeError) Is(target error) bool { return target == ErrType }
 
-// CheckTypes reports the first operand of a kind that its operator does not take, as a
-// *TypeError, and returns the type of the expression; column gives the types of columns.
-// What passes can fail for single rows only: for numbers that get too long, and the like.
-// Unlike Compile it refuses calls of coalesce whose arguments cannot be compared with each
-// other. Operands of unknown kinds pass.
+// CheckTypes is Typing.Check of an expression without parameters and subqueries; column gives the
+// types of columns. It refuses trees that Compile refuses for their depth.
 func CheckTypes(e Expr, column func(Column) Type) (Type, error) {
 	if err := checkDepth(e, MaxDepth); err != nil {
 		return Type{}, err
 	}
-	x, err := typing{column}.of(e)
+	t := Typing{Leaf: func(e Expr) Type {
+		if c, ok := e.(Column); ok {
+			return column(c)
+		}
+		return Type{}
+	}}
+	return t.Check(e)
+}
+
+// Typing finds the types of expressions.
+type Typing struct {
+	// Leaf returns the type of a column, a parameter, an aggregate or a subquery.
+	Leaf func(Expr) Type
+	// Compared, if not nil, is called for each parameter that is compared with a known kind.
+	Compared func(Param, Kind)
+	// unchecked makes of what is wrong something of an unknown kind.
+	unchecked bool
+}
+
+// Check reports the first operand of a kind that its operator does not take, as a *TypeError, and
+// returns the type of the expression. What passes can fail for single rows only: for numbers
+// that get too long, and the like. Unlike Compile it refuses calls of coalesce whose
+// arguments cannot be compared with each other. Operands of unknown kinds pass.
+func (t Typing) Check(e Expr) (Type, error) {
+	x, err := t.of(e)
 	return x.Type, err
 }
 
-// TypeOf checks the operands of one expression, whose types are given in the order of Children,
-// and returns the type of the expression. It knows functions, CAST, CASE, IS DISTINCT FROM
-// and CONTAINS.
-func TypeOf(e Expr, operands []Type) (Type, error) {
-	args := make([]typed, len(operands))
-	for i, child := range Children(e) {
-		if _, row := child.(Row); row {
-			return Type{}, mistyped(e, "%s is a row, not a value", child)
-		}
-		args[i] = typed{Expr: child, Type: operands[i]}
-		if len(Children(child)) == 0 {
-			args[i].elements = elementsOf(child, operands[i], nil)
+// TypeOf returns the type of an expression that has passed Check, as far as it is known.
+func (t Typing) TypeOf(e Expr) Type {
+	t.unchecked = true
+	x, _ := t.of(e)
+	return x.Type
+}
+
+// Comparable reports, as Check does for a comparison at an expression, whether x and y can be
+// compared.
+func (t Typing) Comparable(at, x, y Expr) error {
+	l, err := t.of(x)
+	if err != nil {
+		return err
+	}
+	r, err := t.of(y)
+	if err != nil {
+		return err
+	}
+	return t.compare(at, &l, &r)
+}
+
+// typed is an expression with its type, with its items if it is a row, and with all kinds
+// that are known of its elements if it may be a list.
+type typed struct {
+	Typed
+	items    []typed
+	elements []Kind
+}
+
+// of checks an expression. Each operand is checked once.
+func (t *Typing) of(e Expr) (out typed, err error) {
+	out.Expr = e
+	if t.unchecked && isCondition(e) {
+		out.Kind = KindBool
+		return out, nil
+	}
+	switch e := e.(type) {
+	case Const:
+		out.Type = typeOfValue(e.Value)
+	case Column, Param, Slot, Agg, Subquery, Apply:
+		out.Type = t.Leaf(e)
+	case Row, Arith, Func, Cast, Case, IsDistinct, Contains:
+		return t.ofOperands(e)
+	default:
+		out.Kind = KindBool
+		return out, t.checkCondition(e)
+	}
+	out.elements = elementsOf(e, out.Type, nil)
+	return out, nil
+}
+
+// ofOperands is of for what has operands and is no condition, or takes no rows.
+func (t *Typing) ofOperands(e Expr) (out typed, err error) {
+	var room [3]Expr
+	var space [3]typed
+	children, args := AppendChildren(room[:0], e), space[:]
+	if len(children) > len(args) {
+		args = make([]typed, len(children))
+	}
+	args = args[:len(children)]
+	for i, child := range children {
+		if args[i], err = t.of(child); err != nil && !t.unchecked {
+			return typed{}, err
 		}
 	}
+	out.Expr = e
+	switch e := e.(type) {
+	case Row:
+		out.items = slices.Clone(args)
+		return out, nil
+	case Arith:
+		out.Type, err = typeOfArith(e, args)
+	default:
+		if err = wantValues(e, args); err == nil {
+			out.Type, err = t.ofValues(e, args)
+		}
+	}
+	if err != nil {
+		return typed{Typed: Typed{Expr: e}}, err
+	}
+	out.elements = elementsOf(e, out.Type, args)
+	return out, nil
+}
+
+// ofValues returns the type of what takes no rows.
+func (t *Typing) ofValues(e Expr, args []typed) (Type, error) {
 	switch e := e.(type) {
 	case Func:
 		return typeOfCall(e, args)
 	case Cast:
 		return typeOfCast(e, args[0])
 	case Case:
-		return typeOfCase(e, args)
-	case IsDistinct:
-		return Type{Kind: KindBool}, checkDistinct(e, args)
+		return t.typeOfCase(e, args)
 	case Contains:
-		return Type{Kind: KindBool}, checkContains(e, args[0], args[1])
+		return Type{Kind: KindBool}, checkContains(e, args)
 	}
-	return Type{}, nil
-}
-
-// typing finds the types of expressions.
-type typing struct{ column func(Column) Type }
-
-// typed is an expression with its type, with its items if it is a row, and with all kinds
-// that are known of its elements if it may be a list.
-type typed struct {
-	Expr
-	Type
-	items    []typed
-	elements []Kind
-}
-
-// of checks an expression. Each operand is checked once.
-func (c typing) of(e Expr) (typed, error) {
-	children := Children(e)
-	args := make([]typed, len(children))
-	for i, child := range children {
-		var err error
-		if args[i], err = c.of(child); err != nil {
-			return typed{}, err
-		}
-	}
-	out := typed{Expr: e}
-	var err error
-	switch e := e.(type) {
-	case Const:
-		out.Type = typeOfValue(e.Value)
-	case Column:
-		out.Type = c.column(e)
-	case Row:
-		out.items = args
-	case Arith:
-		out.Type, err = typeOfArith(e, args)
-	case Func:
-		out.Type, err = typeOfCall(e, args)
-	case Cast:
-		out.Type, err = typeOfCast(e, args[0])
-	case Case:
-		out.Type, err = typeOfCase(e, args)
-	case Param, Slot, Agg, Subquery, Apply:
-	default:
-		out.Kind, err = KindBool, checkCondition(e, args)
-	}
-	out.elements = elementsOf(e, out.Type, args)
-	return out, err
+	return Type{Kind: KindBool}, t.compare(e, &args[0], &args[1])
 }
 
 // elementsOf returns the kinds that elements of a list are known to have: several if a list
@@ -179,54 +231,113 @@ func wantKinds(at Expr, args []typed, what string, kinds ...Kind) error {
 }
 
 // checkCondition checks the operands of an expression that is true, false or unknown.
-func checkCondition(e Expr, args []typed) error {
+func (t *Typing) checkCondition(e Expr) error {
+	what, kinds, compares := "", []Kind(nil), true
 	switch e := e.(type) {
-	case Cmp, In, Between:
-		return wantComparable(e, args[0], args[1:]...)
-	case IsDistinct:
-		return checkDistinct(e, args)
+	case And, Or, Not:
+		what, kinds, compares = "a condition", []Kind{KindBool}, false
+	case IsNull:
+		compares = false
+	case In:
+		_, constant := e.X.(Const) // is in no result without rows
+		compares = !(constant && len(e.List) > 0 && isSubquery(e.List[0]))
 	case BeginsWith:
-		if err := wantKinds(e, args, "a text or bytes", KindString, KindBytes); err != nil {
+		what, kinds = "a text or bytes", []Kind{KindString, KindBytes}
+	case Like:
+		what, kinds = "a text", []Kind{KindString}
+	}
+	var room [3]Expr
+	var args [2]typed // the first one, and the present one
+	for i, child := range AppendChildren(room[:0], e) {
+		arg := &args[min(i, 1)]
+		var err error
+		if *arg, err = t.of(child); err == nil && kinds != nil {
+			err = wantKinds(e, args[min(i, 1):][:1], what, kinds...)
+		}
+		if err == nil && i > 0 && compares {
+			err = t.compare(e, &args[0], arg)
+		}
+		if err != nil {
 			return err
 		}
-		return wantComparable(e, args[0], args[1])
-	case Like:
-		return wantKinds(e, args, "a text", KindString)
-	case And, Or, Not:
-		return wantKinds(e, args, "a condition", KindBool)
-	case Contains:
-		return checkContains(e, args[0], args[1])
 	}
 	return nil
 }
 
-// wantComparable checks that an operand, or a row, can be compared with others.
-func wantComparable(at Expr, x typed, others ...typed) error {
-	for _, y := range others {
-		switch y.Expr.(type) {
-		case Subquery, Apply:
-			if len(x.items) > 0 {
-				continue // its columns are not known here
-			}
-		}
+func isSubquery(e Expr) bool {
+	switch e.(type) {
+	case Subquery, Apply:
+		return true
+	}
+	return false
+}
+
+// compare checks that two operands, or rows, can be compared.
+func (t *Typing) compare(at Expr, x, y *typed) error {
+	switch {
+	case len(x.items) > 0 && len(y.items) > 0:
 		if len(x.items) != len(y.items) {
-			return mistyped(at, "%s cannot be compared with %s", x, y)
+			return mistyped(at, "rows of %d and %d values", len(x.items), len(y.items))
 		}
 		for i := range x.items {
-			if err := wantComparable(at, x.items[i], y.items[i]); err != nil {
+			if err := t.compare(at, &x.items[i], &y.items[i]); err != nil {
 				return err
 			}
 		}
-		if !mayCompare(x.Kind, y.Kind) {
-			return mistyped(at, "%s (%s) and %s (%s) cannot be compared", x,
-				x.Kind.Phrase(), y, y.Kind.Phrase())
+		return nil
+	case len(x.items) > 0 && len(x.items) == len(y.Columns):
+		for i, c := range y.Columns {
+			if err := t.compare(at, &x.items[i], &typed{Typed: c}); err != nil {
+				return err
+			}
+		}
+		return nil
+	case len(x.items) > 0 || len(y.items) > 0:
+		if isPlaceholder(x.Expr) || isPlaceholder(y.Expr) {
+			return nil // its columns are not known here
+		}
+		return mistyped(at, "a row is compared with a value")
+	}
+	t.note(x.Expr, y.Kind)
+	t.note(y.Expr, x.Kind)
+	return wantComparable(at, *x, *y)
+}
+
+// isPlaceholder reports whether an expression may stand for rows.
+func isPlaceholder(e Expr) bool {
+	_, param := e.(Param)
+	return param || isSubquery(e)
+}
+
+// note takes note of what a parameter is compared with.
+func (t *Typing) note(e Expr, k Kind) {
+	if p, ok := e.(Param); ok && k != KindNull && t.Compared != nil {
+		t.Compared(p, k.class())
+	}
+}
+
+// wantValues checks that operands are no rows.
+func wantValues(at Expr, args []typed) error {
+	for _, a := range args {
+		if len(a.items) > 0 {
+			return mistyped(at, "%s is a row, not a value", a)
 		}
 	}
 	return nil
 }
 
-func checkContains(e Contains, list, item typed) error {
-	if err := wantKinds(e, []typed{list}, "a list", KindList); err != nil {
+// wantComparable checks that two values can be compared.
+func wantComparable(at Expr, x, y typed) error {
+	if mayCompare(x.Kind, y.Kind) {
+		return nil
+	}
+	return mistyped(at, "%s (%s) and %s (%s) cannot be compared", x, x.Kind.Phrase(), y,
+		y.Kind.Phrase())
+}
+
+func checkContains(e Contains, args []typed) error {
+	list, item := args[0], args[1]
+	if err := wantKinds(e, args[:1], "a list", KindList); err != nil {
 		return err
 	}
 	for _, k := range list.elements {
@@ -243,7 +354,11 @@ func typeOfArith(e Arith, args []typed) (Type, error) {
 	if err := wantKinds(e, args, "a number", KindInt); err != nil {
 		return Type{}, err
 	}
-	return widest(args), nil
+	out := widest(args)
+	if out.Kind == KindNull {
+		out.Kind = KindInt // some number, at least
+	}
+	return out, nil
 }
 
 // widest returns the type of the result of a calculation, nothing if an operand is unknown.

@@ -83,7 +83,7 @@ func (e Case) results(args []typed) (out []typed) {
 
 // typeOfCase checks the operands of a CASE: conditions, or values that can be compared, and
 // results that can all be compared with each other.
-func typeOfCase(e Case, args []typed) (Type, error) {
+func (t *Typing) typeOfCase(e Case, args []typed) (Type, error) {
 	first := 0
 	if e.X != nil {
 		first = 1
@@ -91,7 +91,7 @@ func typeOfCase(e Case, args []typed) (Type, error) {
 	for i := first; i < len(args)-1; i += 2 {
 		var err error
 		if e.X != nil {
-			err = wantComparable(e, args[0], args[i])
+			err = t.compare(e, &args[0], &args[i])
 		} else {
 			err = wantKinds(e, args[i:i+1], "a condition", KindBool)
 		}
@@ -124,13 +124,4 @@ func compileIsDistinct(e IsDistinct) (testFn, error) {
 		}
 		return truthOf(same == e.Not), nil
 	}, nil
-}
-
-func checkDistinct(e IsDistinct, args []typed) error {
-	for _, a := range args {
-		if len(a.items) > 0 {
-			return mistyped(e, "%s is a row, not a value", a)
-		}
-	}
-	return wantComparable(e, args[0], args[1])
 }

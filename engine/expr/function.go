@@ -144,9 +144,6 @@ func typeOfCall(e Func, args []typed) (Type, error) {
 	f := functions[e.Name]
 	for i, a := range args {
 		letter := f.letter(i)
-		if len(a.items) > 0 {
-			return Type{}, mistyped(e, "%s is a row, not a value", a)
-		}
 		if want := arguments[letter]; want.kinds != nil {
 			if err := wantKinds(e, args[i:i+1], want.what, want.kinds...); err != nil {
 				return Type{}, err

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -11,87 +12,75 @@ import (
 // maxParams bounds the parameters of a query.
 const maxParams = 1 << 16
 
+// typing finds the types of expressions of a query.
+func (q *query) typing() expr.Typing {
+	return expr.Typing{Leaf: q.typeOf, Compared: q.noteKind}
+}
+
 // kindOf returns the kind of an expression's value as far as it is known, KindNull
 // otherwise. Numbers are KindInt.
-func kindOf(q *query, e expr.Expr) expr.Kind {
+func kindOf(q *query, e expr.Expr) expr.Kind { return numbersAsInt(q.typing().TypeOf(e).Kind) }
+
+// typeOf is expr.Typing.Leaf.
+func (q *query) typeOf(e expr.Expr) expr.Type {
 	switch e := e.(type) {
-	case expr.Const:
-		return numbersAsInt(e.Kind())
 	case expr.Column:
-		steps, source := OuterOf(e.Source)
-		o := q.around(steps)
-		if steps > 0 && o != nil && source == Aggregates {
-			return kindOfAggregate(o, o.aggregates[e.Ordinal])
-		}
-		if o == nil || o.relationOf(source) == nil {
-			return expr.KindNull
-		}
-		r := o.rels[source]
-		if r.table == nil && e.Ordinal < r.columns() {
-			for _, s := range r.sub.all() {
-				if k := kindOf(s.query, s.query.outputs[e.Ordinal].Expr); k != expr.KindNull {
-					return k
-				}
-			}
-			return expr.KindNull
-		}
-		if c := r.tableColumn(e.Ordinal); c != nil {
-			return numbersAsInt(c.Kind())
-		}
-		c, _ := r.columnOf(e.Ordinal)
-		return numbersAsInt(c.Kind())
-	case expr.Arith:
-		return expr.KindInt
+		return q.typeOfColumn(e)
 	case expr.Agg:
-		return kindOfAggregate(q, q.aggregates[e.Index])
-	case expr.Func, expr.Case, expr.Cast:
-		if t, err := expr.TypeOf(e, typesOf(q, e)); err == nil {
-			return numbersAsInt(t.Kind)
-		}
+		return typeOfAggregate(q, q.aggregates[e.Index])
 	case expr.Apply:
-		return kindOfSubquery(e.Kind, e.Query)
+		return typeOfSubquery(e.Kind, e.Query)
 	case expr.Subquery:
-		return kindOfSubquery(e.Kind, e.Query)
-	case expr.Cmp, expr.In, expr.Between, expr.BeginsWith, expr.Like, expr.IsNull, expr.IsDistinct,
-		expr.And, expr.Or, expr.Not, expr.Contains:
-		return expr.KindBool
+		return typeOfSubquery(e.Kind, e.Query)
 	}
-	return expr.KindNull
+	return expr.Type{}
 }
 
-// kindOfSubquery returns the kind of the value of a subquery, of a list that of its elements.
-func kindOfSubquery(kind expr.SubqueryKind, of any) expr.Kind {
-	s, ok := of.(*subquery)
+func (q *query) typeOfColumn(c expr.Column) (out expr.Type) {
+	steps, source := OuterOf(c.Source)
+	o := q.around(steps)
+	if steps > 0 && o != nil && source == Aggregates {
+		return typeOfAggregate(o, o.aggregates[c.Ordinal])
+	}
+	if o == nil {
+		return out
+	}
+	r := o.relationOf(source)
 	switch {
-	case kind == expr.Exists:
-		return expr.KindBool
-	case !ok || len(s.query.outputs) != 1:
-		return expr.KindNull
-	}
-	return kindOf(s.query, s.query.outputs[0].Expr)
-}
-
-// typesOf returns the types of operands, as far as their kinds are known.
-func typesOf(q *query, e expr.Expr) []expr.Type {
-	children := expr.Children(e)
-	out := make([]expr.Type, len(children))
-	for i, c := range children {
-		if out[i].Kind = kindOf(q, c); out[i].Kind == expr.KindList {
-			out[i].Element = q.elementOf(c)
+	case r == nil:
+	case r.table == nil && c.Ordinal < r.columns():
+		for _, s := range r.sub.all() {
+			out.Kind = kindOf(s.query, s.query.outputs[c.Ordinal].Expr)
+			if out.Kind != expr.KindNull {
+				return out
+			}
+		}
+	case r.tableColumn(c.Ordinal) != nil:
+		own := *r.tableColumn(c.Ordinal)
+		if out.Kind = own.Kind(); own.List {
+			own.List = false
+			out.Element = own.Kind()
 		}
 	}
 	return out
 }
 
-// elementOf returns the kind of the elements of a column of lists.
-func (q *query) elementOf(e expr.Expr) expr.Kind {
-	c, ok := e.(expr.Column)
-	if r := q.relationOf(c.Source); ok && r != nil && r.table != nil {
-		list, _ := r.columnOf(c.Ordinal)
-		list.List = false
-		return numbersAsInt(list.Kind())
+// typeOfSubquery returns the type of the value of a subquery, of a list that of its elements.
+func typeOfSubquery(kind expr.SubqueryKind, of any) (out expr.Type) {
+	s, ok := of.(*subquery)
+	switch {
+	case kind == expr.Exists:
+		out.Kind = expr.KindBool
+	case !ok:
+	case len(s.query.outputs) == 1:
+		out.Kind = kindOf(s.query, s.query.outputs[0].Expr)
+	case kind == expr.Rows:
+		for _, o := range s.query.outputs {
+			out.Columns = append(out.Columns, expr.Typed{Expr: o.Expr,
+				Type: expr.Type{Kind: kindOf(s.query, o.Expr)}})
+		}
 	}
-	return expr.KindNull
+	return out
 }
 
 func numbersAsInt(k expr.Kind) expr.Kind {
@@ -101,181 +90,49 @@ func numbersAsInt(k expr.Kind) expr.Kind {
 	return k
 }
 
-func kindOfAggregate(q *query, a Aggregate) expr.Kind {
-	switch a.Func {
-	case Count, Sum, Avg:
-		return expr.KindInt
+func typeOfAggregate(q *query, a Aggregate) expr.Type {
+	switch {
+	case a.Func == Count, a.Func == Sum, a.Func == Avg:
+		return expr.Type{Kind: expr.KindInt}
+	case a.Arg == nil:
+		return expr.Type{}
 	}
-	if a.Arg == nil {
-		return expr.KindNull
-	}
-	return kindOf(q, a.Arg)
+	return q.typing().TypeOf(a.Arg)
 }
 
 // checkTypes refuses operators on values of kinds they do not take. Original is where the
 // caller knows positions of; resolved has the same shape.
-func (q *query) checkTypes(original, resolved expr.Expr) (err error) {
-	expr.Walk(resolved, func(x expr.Expr) bool {
-		if err == nil {
-			err = q.checkNode(x)
-		}
-		return err == nil
-	})
+func (q *query) checkTypes(original, resolved expr.Expr) error {
+	_, err := q.typing().Check(resolved)
+	return q.mistyped(original, err)
+}
+
+// mistyped makes an error of types one at the expression that it is in, whose place is known, or at
+// another one.
+func (q *query) mistyped(around expr.Expr, err error) error {
 	if err == nil {
 		return nil
 	}
-	if e, ok := err.(*QueryError); ok && e.Pos == 0 {
-		e.Pos = q.position(original)
-	}
-	return err
-}
-
-func (q *query) checkNode(e expr.Expr) error {
-	switch x := e.(type) {
-	case expr.Cmp:
-		return q.checkPair(e, x.L, x.R)
-	case expr.In:
-		if _, ok := x.X.(expr.Const); ok && isSubquery(x.List[0]) {
-			return nil // it is in no result without rows
-		}
-		for _, item := range x.List {
-			if err := q.checkPair(e, x.X, item); err != nil {
-				return err
-			}
-		}
-	case expr.Between:
-		if err := q.checkPair(e, x.X, x.Lo); err != nil {
-			return err
-		}
-		return q.checkPair(e, x.X, x.Hi)
-	case expr.BeginsWith:
-		return q.checkText(e, x.X, x.Prefix)
-	case expr.Like:
-		return q.checkText(e, x.X, x.Pattern)
-	case expr.And:
-		return q.checkKind(e, expr.KindBool, x.Terms...)
-	case expr.Or:
-		return q.checkKind(e, expr.KindBool, x.Terms...)
-	case expr.Not:
-		return q.checkKind(e, expr.KindBool, x.X)
-	case expr.Arith:
-		if x.R == nil {
-			return q.checkKind(e, expr.KindInt, x.L)
-		}
-		return q.checkKind(e, expr.KindInt, x.L, x.R)
-	case expr.IsDistinct:
-		return q.checkPair(e, x.L, x.R)
-	case expr.Func, expr.Case, expr.Cast, expr.Contains:
-		return q.checkOperands(e)
-	}
-	return nil
-}
-
-// checkOperands checks the operands of functions, CASE and CAST.
-func (q *query) checkOperands(x expr.Expr) error {
-	if c, ok := x.(expr.Case); ok && c.X != nil {
-		for _, w := range c.Whens {
-			if err := q.checkPair(x, c.X, w.If); err != nil {
-				return err
-			}
-		}
-	}
-	_, err := expr.TypeOf(x, typesOf(q, x))
 	var wrong *expr.TypeError
-	switch {
-	case errors.As(err, &wrong):
-		return queryError(q.position(x), "%s: %s", x, wrong.Message)
-	case err != nil:
-		return queryError(q.position(x), "%v", err)
+	if errors.As(err, &wrong) {
+		return queryError(cmp.Or(q.position(wrong.At), q.position(around)), "%s: %s", wrong.At,
+			wrong.Message)
+	}
+	return queryError(q.position(around), "%v", err)
+}
+
+// checkKind refuses an expression that is known to be of another kind.
+func (q *query) checkKind(e expr.Expr, want expr.Kind) error {
+	if k := kindOf(q, e); k != expr.KindNull && k != want {
+		return queryError(q.position(e), "%[1]s: %[1]s is %[2]s, not %[3]s", e, k.Phrase(),
+			want.Phrase())
 	}
 	return nil
 }
 
-// checkKind refuses operands that are known to be of another kind.
-func (q *query) checkKind(x expr.Expr, want expr.Kind, operands ...expr.Expr) error {
-	for _, o := range operands {
-		if k := kindOf(q, o); k != expr.KindNull && k != want {
-			name := want.Phrase()
-			if want == expr.KindBool {
-				name = "a condition"
-			}
-			return queryError(q.position(x), "%s: %s is %s, not %s", x, o, k.Phrase(), name)
-		}
-	}
-	return nil
-}
-
-// checkText wants texts or byte strings, both of the same kind.
-func (q *query) checkText(x, a, b expr.Expr) error {
-	for _, o := range []expr.Expr{a, b} {
-		k := kindOf(q, o)
-		if k != expr.KindNull && k != expr.KindString && k != expr.KindBytes {
-			return queryError(q.position(x), "%s: %s is %s, not a text", x, o, k.Phrase())
-		}
-	}
-	return q.checkPair(x, a, b)
-}
-
-// checkPair refuses to compare what cannot be compared.
-func (q *query) checkPair(x, l, r expr.Expr) error {
-	a, aRow := l.(expr.Row)
-	b, bRow := r.(expr.Row)
-	switch {
-	case aRow && bRow:
-		if len(a.Items) != len(b.Items) || len(a.Items) == 0 {
-			return queryError(q.position(x), "%s: rows of %d and %d values", x, len(a.Items),
-				len(b.Items))
-		}
-		for i := range a.Items {
-			if err := q.checkPair(x, a.Items[i], b.Items[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	case aRow != bRow:
-		if s, ok := r.(expr.Subquery); ok && aRow {
-			return q.checkRow(x, a, s)
-		}
-		if isPlaceholder(l) || isPlaceholder(r) {
-			return nil
-		}
-		return queryError(q.position(x), "%s: a row is compared with a value", x)
-	}
-	j, k := kindOf(q, l), kindOf(q, r)
-	q.noteKind(l, k)
-	q.noteKind(r, j)
-	if j != k && j != expr.KindNull && k != expr.KindNull {
-		return q.incomparable(x, l, j, r, k)
-	}
-	return nil
-}
-
-func (q *query) incomparable(x, l expr.Expr, j expr.Kind, r expr.Expr, k expr.Kind) error {
-	return queryError(q.position(x), "%s: %s (%s) and %s (%s) cannot be compared", x, l,
-		j.Phrase(), r, k.Phrase())
-}
-
-// checkRow is checkPair for a row and the rows of a subquery, whose number of columns is checked
-// elsewhere.
-func (q *query) checkRow(x expr.Expr, row expr.Row, of expr.Subquery) error {
-	s, ok := of.Query.(*subquery)
-	if !ok || len(s.query.outputs) != len(row.Items) {
-		return nil
-	}
-	for i, item := range row.Items {
-		out := s.query.outputs[i].Expr
-		j, k := kindOf(q, item), kindOf(s.query, out)
-		if j != k && j != expr.KindNull && k != expr.KindNull {
-			return q.incomparable(x, item, j, out, k)
-		}
-	}
-	return nil
-}
-
-// noteKind remembers what a parameter is compared with.
-func (q *query) noteKind(e expr.Expr, k expr.Kind) {
-	p, ok := e.(expr.Param)
-	if _, known := q.scope.kinds[p.Index]; ok && !known && k != expr.KindNull {
+// noteKind remembers what a parameter is compared with first.
+func (q *query) noteKind(p expr.Param, k expr.Kind) {
+	if _, known := q.scope.kinds[p.Index]; !known {
 		if q.scope.kinds == nil {
 			q.scope.kinds = map[int]expr.Kind{}
 		}
@@ -323,17 +180,4 @@ func (sc *scope) close() {
 // fits says whether a value is NULL or of a kind, KindInt being that of all numbers.
 func fits(v *expr.Value, k expr.Kind) bool {
 	return v.Kind() == k || v.IsNull() || k == expr.KindInt && v.Kind().Numeric()
-}
-
-func isSubquery(e expr.Expr) bool {
-	_, ok := e.(expr.Subquery)
-	return ok
-}
-
-func isPlaceholder(e expr.Expr) bool {
-	switch e.(type) {
-	case expr.Subquery, expr.Param:
-		return true
-	}
-	return false
 }

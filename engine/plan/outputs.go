@@ -56,12 +56,12 @@ func (q *query) aggregate(a Aggregate) (Aggregate, error) {
 		return a, err
 	}
 	if a.Func == Sum || a.Func == Avg {
-		if err := q.checkKind(arg, expr.KindInt, arg); err != nil {
+		if err := q.checkKind(arg, expr.KindInt); err != nil {
 			return a, err
 		}
 	}
 	if a.Func == Concat {
-		if err := q.checkKind(arg, expr.KindString, arg); err != nil {
+		if err := q.checkKind(arg, expr.KindString); err != nil {
 			return a, err
 		}
 	}

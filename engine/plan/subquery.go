@@ -140,7 +140,8 @@ func (q *query) joinSubquery(s *subquery, anti bool, x expr.Expr) (joined bool, 
 func (q *query) compareRows(r *relation, left, right []expr.Expr, anti bool) (bool, error) {
 	mine := uint64(1) << r.source
 	for i := range left {
-		if err := q.checkPair(left[i], left[i], right[i]); err != nil {
+		err := q.typing().Comparable(left[i], left[i], right[i])
+		if err = q.mistyped(left[i], err); err != nil {
 			return false, err
 		}
 		r.nullAware = r.nullAware ||

@@ -130,27 +130,19 @@ func (sc *scope) typeOfCall(e expr.Func) typ {
 	if expr.Chooses(e.Name) {
 		return sc.typeOfChoice(e.Args)
 	}
-	kinds := make([]expr.Type, len(e.Args))
-	for i, arg := range e.Args {
-		t := sc.typeOf(arg)
-		kinds[i].Kind = t.column.Kind()
-		if t.list {
-			kinds[i].Kind = expr.KindList
-		}
-		if kinds[i].Kind == expr.KindTime && strings.HasPrefix(e.Name, "date_") &&
-			e.Name != "date_part" {
-			by, ok := e.Args[len(e.Args)-1].(expr.Const)
-			if ok && t.date() && !expr.WholeDays(by.Value) {
-				t.column.Unit = keycodec.Second
+	if strings.HasPrefix(e.Name, "date_") && e.Name != "date_part" {
+		for _, arg := range e.Args {
+			if t := sc.typeOf(arg); t.time() {
+				by, ok := e.Args[len(e.Args)-1].(expr.Const)
+				if ok && t.date() && !expr.WholeDays(by.Value) {
+					t.column.Unit = keycodec.Second
+				}
+				return t
 			}
-			return t
 		}
 	}
-	out, err := expr.TypeOf(e, kinds)
-	if err != nil {
-		return typ{} // the planner reports it
-	}
-	return plainType(typesOfKinds[out.Kind])
+	types := expr.Typing{Leaf: func(e expr.Expr) expr.Type { return sc.typeOf(e).value() }}
+	return plainType(typesOfKinds[types.TypeOf(e).Kind])
 }
 
 // typeOfChoice returns the type of one of several values.
