@@ -148,6 +148,15 @@ func (t *rowTable) add(row []expr.Value) {
 	}
 }
 
+// clear removes all rows. It keeps the memory of the first ones.
+func (t *rowTable) clear() {
+	if len(t.chunks) > 0 {
+		clear(t.chunks[0])
+		t.chunks = append(t.chunks[:0], t.chunks[0][:0])
+	}
+	t.bytes, t.count = t.bytes[:0], 0
+}
+
 // row returns the row of a number.
 func (t *rowTable) row(i int) []expr.Value {
 	at := i % chunkRows * t.width

@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"slices"
+
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/keycodec"
@@ -45,7 +47,7 @@ func (d *distinct) run(yield func([]expr.Value) bool) error {
 	}
 	last, some := make([]expr.Value, d.columns), false
 	return d.input.run(func(row []expr.Value) bool {
-		if keyOf(row); some && equalValues(key, last) {
+		if keyOf(row); some && slices.Equal(key, last) {
 			return true
 		}
 		some = true

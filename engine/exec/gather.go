@@ -26,25 +26,17 @@ const (
 
 // rowBatch has copies of rows of one part.
 type rowBatch struct {
-	part   int64
-	values []expr.Value
-	bytes  []byte
-	width  int
-	rows   int
-	size   int64
+	part int64
+	rows rowTable
+	size int64
 }
 
 // full reports whether the batch has to be handed over.
-func (b *rowBatch) full() bool { return b.rows == gatherRows || b.size >= gatherBytes }
+func (b *rowBatch) full() bool { return b.rows.count == gatherRows || b.size >= gatherBytes }
 
 func (b *rowBatch) add(row []expr.Value) {
-	b.width = len(row)
-	b.rows++
 	b.size += rowBytes(row)
-	for i := range row {
-		v, bytes := row[i].CloneInto(b.bytes)
-		b.values, b.bytes = append(b.values, v), bytes
-	}
+	b.rows.add(row)
 }
 
 // outbox is what a helper sends.
@@ -189,11 +181,11 @@ func (g *gathering) settle(part int64, wait bool) (turn bool) {
 
 // emit yields the rows of a batch.
 func (g *gathering) emit(b *rowBatch) {
-	for i := 0; i < b.rows && !g.stopped; i++ {
-		g.stopped = !g.yield(b.values[i*b.width:][:b.width:b.width])
+	for i := 0; i < b.rows.count && !g.stopped; i++ {
+		g.stopped = !g.yield(b.rows.row(i))
 	}
-	clear(b.values)
-	b.values, b.bytes, b.rows, b.size = b.values[:0], b.bytes[:0], 0, 0
+	b.rows.clear()
+	b.size = 0
 	select {
 	case g.free <- b:
 	default:

@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"slices"
+
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/store"
@@ -340,7 +342,7 @@ func (g *group) streaming(yield func([]expr.Value) bool) error {
 		if key, _, failed = g.keys.canonical(row, g.params); failed != nil {
 			return false
 		}
-		if !some || !equalValues(key, current) {
+		if !some || !slices.Equal(key, current) {
 			if some {
 				var more bool
 				if more, failed = end(); failed != nil || !more {

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
@@ -267,7 +268,7 @@ func (h *hashJoin) scanFor(r *tapeReader, met []bool, row []expr.Value,
 		}
 		at++
 		other, _, err := h.rightKeys.canonical(r.row, h.params)
-		if err == nil && equalValues(key, other) {
+		if err == nil && slices.Equal(key, other) {
 			if err = h.try(&m, r.row, yield); met != nil && m.last {
 				met[at] = true
 			}

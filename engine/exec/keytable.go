@@ -68,7 +68,7 @@ func roomFor(expected float64) int {
 func (t *keyTable) slot(h uint32, key []expr.Value) *keySlot {
 	for i, mask := int(h), len(t.slots)-1; ; i++ {
 		s := &t.slots[i&mask]
-		if s.key == 0 || s.hash == h && equalValues(t.key(int(s.key)-1), key) {
+		if s.key == 0 || s.hash == h && slices.Equal(t.key(int(s.key)-1), key) {
 			return s
 		}
 	}
@@ -217,15 +217,6 @@ func (t *keyTable) bytes() int64 {
 		return 32
 	}
 	return 32 + rowBytes(t.keys[len(t.keys)-t.width:])
-}
-
-func equalValues(a, b []expr.Value) bool {
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // term is a compiled expression.

@@ -81,15 +81,19 @@ func (r *Rows) Plan() *plan.Plan { return r.plan }
 
 // All returns the rows. The sequence yields at most one error, last, with a nil row. A
 // row is valid in the loop body only; Clone keeps it.
-func (r *Rows) All() iter.Seq2[[]expr.Value, error] {
-	return func(yield func([]expr.Value, error) bool) {
+func (r *Rows) All() iter.Seq2[[]expr.Value, error] { return Sequence(r) }
+
+// Sequence returns what Each calls its function with, until that returns false, and then its error.
+func Sequence[T any](rows interface{ Each(func(T) bool) error }) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		stopped := false
-		err := r.Each(func(row []expr.Value) bool {
+		err := rows.Each(func(row T) bool {
 			stopped = !yield(row, nil)
 			return !stopped
 		})
 		if err != nil && !stopped {
-			yield(nil, err)
+			var none T
+			yield(none, err)
 		}
 	}
 }

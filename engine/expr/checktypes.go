@@ -97,7 +97,7 @@ type typed struct {
 // of checks an expression. Each operand is checked once.
 func (t *Typing) of(e Expr) (out typed, err error) {
 	out.Expr = e
-	if t.unchecked && isCondition(e) {
+	if t.unchecked && IsCondition(e) {
 		out.Kind = KindBool
 		return out, nil
 	}

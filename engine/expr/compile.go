@@ -41,7 +41,7 @@ func Compile(e Expr) (Program, error) {
 	if err := checkDepth(e, MaxDepth); err != nil {
 		return Program{}, err
 	}
-	if isCondition(e) {
+	if IsCondition(e) {
 		test, err := compileTest(e)
 		return Program{test: test}, err
 	}
@@ -49,8 +49,8 @@ func Compile(e Expr) (Program, error) {
 	return Program{value: value}, err
 }
 
-// isCondition reports whether an expression is one whose value is its truth.
-func isCondition(e Expr) bool {
+// IsCondition reports whether an expression is one whose value is its truth.
+func IsCondition(e Expr) bool {
 	switch e.(type) {
 	case Cmp, In, Between, BeginsWith, Like, IsNull, IsDistinct, And, Or, Not, Contains:
 		return true
@@ -58,17 +58,9 @@ func isCondition(e Expr) bool {
 	return false
 }
 
-func valueOfTest(test testFn) valueFn {
-	return func(m env) (Value, error) { return valueOfTruth(test, m) }
-}
-
 func valueOfTruth(test testFn, m env) (Value, error) {
 	t, err := test(m)
 	return t.Value(), err
-}
-
-func testOfValue(value valueFn) testFn {
-	return func(m env) (Truth, error) { return truthOfValue(value, m) }
 }
 
 func truthOfValue(value valueFn, m env) (Truth, error) {
@@ -155,12 +147,6 @@ func compileValue(e Expr) (valueFn, error) {
 		return compileCase(e)
 	case Cast:
 		return compileCast(e)
-	case Cmp, In, Between, BeginsWith, Like, IsNull, IsDistinct, And, Or, Not, Contains:
-		test, err := compileTest(e)
-		if err != nil {
-			return nil, err
-		}
-		return valueOfTest(test), nil
 	case Row:
 		return nil, fmt.Errorf("%w: the row %s where one value is needed", ErrType, e)
 	case Apply:
@@ -168,7 +154,14 @@ func compileValue(e Expr) (valueFn, error) {
 	case Subquery:
 		return nil, fmt.Errorf("expr: the subquery %s cannot be evaluated in place", e)
 	}
-	return nil, fmt.Errorf("expr: %T is not an expression", e)
+	if !IsCondition(e) {
+		return nil, fmt.Errorf("expr: %T is not an expression", e)
+	}
+	test, err := compileTest(e)
+	if err != nil {
+		return nil, err
+	}
+	return func(m env) (Value, error) { return valueOfTruth(test, m) }, nil
 }
 
 func compileApply(e Apply) (valueFn, error) {
@@ -251,7 +244,7 @@ func compileTest(e Expr) (testFn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return testOfValue(value), nil
+	return func(m env) (Truth, error) { return truthOfValue(value, m) }, nil
 }
 
 func negated(test testFn, not bool) testFn {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net/netip"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -151,21 +150,13 @@ func parseKind(name, s string) (Value, error) {
 		}
 	case "time":
 		return parseTimeText(s)
-	case "uuid":
-		if u, err := keycodec.ParseUUID(s); err == nil {
-			return UUID(u), nil
-		}
 	case "decimal":
 		if d, err := keycodec.ParseDecimal(s); err == nil {
 			return Decimal(d), nil
 		}
-	case "ip":
-		if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
-			return IP(a), nil
-		}
-	case "ipprefix":
-		if p, err := netip.ParsePrefix(s); err == nil && p == p.Masked() {
-			return Prefix(p), nil
+	case "uuid", "ip", "ipprefix":
+		if v, ok := parseAs(Kind(slices.Index(kindNames[:], name)), s); ok {
+			return v, nil
 		}
 	}
 	return bad()

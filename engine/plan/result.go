@@ -200,11 +200,10 @@ func (f *finisher) cursorFilter() {
 	if !f.q.page {
 		return
 	}
-	if a, ok := f.access(); ok && !f.grouped && !f.projected {
-		if columns, ok := f.q.columnOrder(f.q.total); ok && len(columns) > 0 {
-			p := *a
-			p.takesAfter = true
-			f.replaceAccess(&p)
+	if columns, ok := f.q.columnOrder(f.q.total); ok && len(columns) > 0 && !f.grouped &&
+		!f.projected {
+		if n := takingAfter(f.n); n != nil {
+			f.n = n
 			return
 		}
 	}
@@ -217,42 +216,24 @@ func (f *finisher) cursorFilter() {
 	}
 }
 
-// access returns the access that is the whole of what was built so far, gates aside.
-func (f *finisher) access() (*path, bool) {
-	n := f.n
-	for {
-		switch x := n.(type) {
-		case *gate:
-			n = x.Input
-		case *path:
-			return x, x.skip == nil
-		default:
-			return nil, false
+// takingAfter returns an access, or gates over one, with the terms of a cursor in its predicate;
+// nil if it is something else.
+func takingAfter(n Node) Node {
+	switch n := n.(type) {
+	case *gate:
+		if in := takingAfter(n.Input); in != nil {
+			g := *n
+			g.Input = in
+			return &g
+		}
+	case *path:
+		if n.skip == nil {
+			p := *n
+			p.takesAfter = true
+			return &p
 		}
 	}
-}
-
-// replaceAccess puts another access in its place.
-func (f *finisher) replaceAccess(a *path) {
-	if g, ok := f.n.(*gate); ok {
-		gates := []*gate{g}
-		for {
-			next, ok := gates[len(gates)-1].Input.(*gate)
-			if !ok {
-				break
-			}
-			gates = append(gates, next)
-		}
-		var n Node = a
-		for _, g := range slices.Backward(gates) {
-			c := *g
-			c.Input = n
-			n = &c
-		}
-		f.n = n
-		return
-	}
-	f.n = a
+	return nil
 }
 
 // limit cuts the result.

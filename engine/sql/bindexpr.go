@@ -334,7 +334,7 @@ func outward(e expr.Expr, steps int) expr.Expr {
 // add adds an aggregate, if there is no equal one.
 func (sc *scope) add(a plan.Aggregate, e *syntax.Call) expr.Agg {
 	for i, have := range sc.sel.Aggregates {
-		if have.Func == a.Func && have.Distinct == a.Distinct && sameExpr(have.Arg, a.Arg) &&
+		if have.Func == a.Func && have.Distinct == a.Distinct && expr.Equal(have.Arg, a.Arg) &&
 			have.Collation == a.Collation && slices.EqualFunc(have.Order, a.Order, sameKey) {
 			return expr.Agg{Index: i, Name: syntax.FormatExpr(e)}
 		}
@@ -379,13 +379,6 @@ func (sc *scope) groupConcat(e *syntax.Call) expr.Expr {
 
 func sameKey(a, b plan.SortKey) bool {
 	return a.Desc == b.Desc && a.NullsLast == b.NullsLast && expr.Equal(a.Expr, b.Expr)
-}
-
-func sameExpr(a, b expr.Expr) bool {
-	if a == nil || b == nil {
-		return a == nil && b == nil
-	}
-	return expr.Equal(a, b)
 }
 
 func (sc *scope) subquery(s *syntax.Select, kind expr.SubqueryKind) expr.Expr {

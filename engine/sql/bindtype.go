@@ -76,8 +76,8 @@ func (sc *scope) typeOf(e expr.Expr) typ {
 			return in.typeOf(inner.Columns[0].Expr)
 		}
 		return plainType(keycodec.TypeBool)
-	case expr.Cmp, expr.In, expr.Between, expr.BeginsWith, expr.Like, expr.IsNull,
-		expr.IsDistinct, expr.And, expr.Or, expr.Not, expr.Contains:
+	}
+	if expr.IsCondition(e) {
 		return plainType(keycodec.TypeBool)
 	}
 	return typ{}

@@ -217,8 +217,7 @@ func (db *DB) replace(ctx context.Context, core *tableCore, more func(*store.Wri
 	if next == old.Schema {
 		return nil
 	}
-	list := db.tables.Load()
-	if next.Name != old.Schema.Name && list.taken(next.Name) {
+	if next.Name != old.Schema.Name && db.tables.Load().taken(next.Name) {
 		return &NameError{next.Name, ErrExists}
 	}
 	data, err := json.Marshal(next)
@@ -231,27 +230,47 @@ func (db *DB) replace(ctx context.Context, core *tableCore, more func(*store.Wri
 	if more != nil {
 		more(&set)
 	}
+	if db.fences == 0 { // else it becomes known when the catalogue is read again
+		core.fence.Lock()
+		defer core.fence.Unlock()
+	}
+	return db.save(ctx, &set, db.head, next.ID, func(list *tableList) {
+		core.state.Store(newState(next, data))
+		if list.byName[old.Schema.Name] == core {
+			delete(list.byName, old.Schema.Name)
+		}
+		if !next.Dropping {
+			list.byName[next.Name] = core
+		}
+	})
+}
+
+// save commits a change of the catalogue, and then makes it in what is known of that: in a copy of
+// the list or, in shared storage, by reading it again. Id is the table with another definition, or
+// 0.
+//
+// Requires: schemaMu is held.
+func (db *DB) save(ctx context.Context, set *store.WriteSet, head catalogueHead, id uint32,
+	change func(*tableList)) error {
 	if err := store.CheckContext(ctx); err != nil {
 		return err
 	}
 	if db.fences > 0 {
-		return db.saveShared(ctx, &set, db.head, next.ID)
+		return db.saveShared(ctx, set, head, id)
 	}
 	// From here on the catalogue and what is known of it must not come apart.
 	ctx = context.WithoutCancel(ctx)
-	core.fence.Lock()
-	defer core.fence.Unlock()
-	if err := db.saveCatalogue(ctx, &set); err != nil {
+	if head.NextTable != db.head.NextTable {
+		if err := db.putHead(set, &head); err != nil {
+			return err
+		}
+	}
+	if err := db.saveCatalogue(ctx, set); err != nil {
 		return err
 	}
-	core.state.Store(newState(next, data))
-	list = list.clone()
-	if list.byName[old.Schema.Name] == core {
-		delete(list.byName, old.Schema.Name)
-	}
-	if !next.Dropping {
-		list.byName[next.Name] = core
-	}
+	list := db.tables.Load().clone()
+	change(list)
+	db.head = head
 	db.tables.Store(list)
 	return nil
 }

@@ -28,8 +28,7 @@ func (db *DB) CreateTable(ctx context.Context, def *schema.Table) (*Table, error
 
 // create is CreateTable without the lock and the repetition.
 func (db *DB) create(ctx context.Context, def *schema.Table) (*Table, error) {
-	list := db.tables.Load()
-	if list.taken(def.Name) {
+	if db.tables.Load().taken(def.Name) {
 		return nil, &NameError{def.Name, ErrExists}
 	}
 	t, err := db.firstVersion(def)
@@ -41,28 +40,16 @@ func (db *DB) create(ctx context.Context, def *schema.Table) (*Table, error) {
 		return nil, err
 	}
 	var set store.WriteSet
-	head, key := db.head, catalogueKey(markTable, t.ID)
-	set.PutIf(key, data, store.Absent())
-	if head.NextTable++; db.fences > 0 {
-		if err := db.saveShared(ctx, &set, head, t.ID); err != nil {
-			return nil, err
-		}
-		core := db.tables.Load().byID[t.ID]
-		if core == nil { // dropped meanwhile
-			return nil, &NameError{def.Name, ErrNoTable}
-		}
-		return core.handle, nil
-	}
-	if err := db.putHead(&set, &head); err != nil {
-		return nil, err
-	}
-	var core *tableCore
-	err = db.saveList(ctx, &set, func(list *tableList) {
-		db.head = head
-		core = list.add(db, t, data)
-	})
+	set.PutIf(catalogueKey(markTable, t.ID), data, store.Absent())
+	head := db.head
+	head.NextTable++
+	err = db.save(ctx, &set, head, t.ID, func(list *tableList) { list.add(db, t, data) })
 	if err != nil {
 		return nil, err
+	}
+	core := db.tables.Load().byID[t.ID]
+	if core == nil { // another process has dropped it meanwhile
+		return nil, &NameError{def.Name, ErrNoTable}
 	}
 	return core.handle, nil
 }

@@ -205,8 +205,7 @@ func (db *DB) dropTable(ctx context.Context, core *tableCore, progress func(Prog
 //
 // Requires: schemaMu is held.
 func (db *DB) forget(ctx context.Context, core *tableCore, t *schema.Table) error {
-	list := db.tables.Load()
-	if list.byID[t.ID] != core { // somebody else was faster
+	if db.tables.Load().byID[t.ID] != core { // somebody else was faster
 		return nil
 	}
 	var set store.WriteSet
@@ -216,19 +215,10 @@ func (db *DB) forget(ctx context.Context, core *tableCore, t *schema.Table) erro
 	for _, x := range t.Indexes {
 		set.Delete(catalogueKey(markJob, t.ID, x.ID))
 	}
-	if db.fences > 0 {
-		for i := range db.fences {
-			set.Delete(fenceKey(t.ID, i))
-		}
-		return db.saveShared(ctx, &set, db.head, 0)
+	for i := range db.fences {
+		set.Delete(fenceKey(t.ID, i))
 	}
-	if err := db.saveCatalogue(ctx, &set); err != nil {
-		return err
-	}
-	list = list.clone()
-	delete(list.byID, t.ID)
-	db.tables.Store(list)
-	return nil
+	return db.save(ctx, &set, db.head, 0, func(list *tableList) { delete(list.byID, t.ID) })
 }
 
 // removeRows removes the rows of a table, some partitions at a time.

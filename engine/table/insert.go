@@ -34,10 +34,16 @@ func (t *Table) InsertUnless(ctx context.Context, row []expr.Value, index string
 // returns how many rows are written when one fails. The sequence is read once; its rows,
 // and what their values refer to, may be reused by it after each step.
 func (t *Table) InsertMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (int, error) {
-	return t.chunks(owned(rows), func(chunk [][]expr.Value) error {
+	return t.writeMany(ctx, rows, (*rowio.Writer).Insert)
+}
+
+// writeMany writes rows one by one, many of them in one commit, and returns how many were written.
+func (t *Table) writeMany(ctx context.Context, rows iter.Seq[[]expr.Value],
+	write func(w *rowio.Writer, row []expr.Value) error) (int, error) {
+	return t.chunks(rows, func(chunk [][]expr.Value) error {
 		return t.Write(ctx, func(w *rowio.Writer) error {
 			for _, row := range chunk {
-				if err := w.Insert(row); err != nil {
+				if err := write(w, row); err != nil {
 					return err
 				}
 			}
@@ -46,25 +52,7 @@ func (t *Table) InsertMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (in
 	})
 }
 
-// owned returns rows with values of their own, in one row that is used again: rows of a
-// query are views.
-func owned(rows iter.Seq[[]expr.Value]) iter.Seq[[]expr.Value] {
-	return func(yield func([]expr.Value) bool) {
-		var own []expr.Value
-		for row := range rows {
-			own = own[:0]
-			for _, v := range row {
-				own = append(own, v.Clone())
-			}
-			if !yield(own) {
-				return
-			}
-		}
-	}
-}
-
-// chunks calls write with some rows at a time, whose values stay, and returns how many were
-// written.
+// chunks calls write with copies of some rows at a time, and returns how many were written.
 func (t *Table) chunks(rows iter.Seq[[]expr.Value], write func([][]expr.Value) error) (n int,
 	err error) {
 	var c chunk
@@ -88,7 +76,7 @@ func (t *Table) chunks(rows iter.Seq[[]expr.Value], write func([][]expr.Value) e
 	return n + len(c.rows), nil
 }
 
-// chunk keeps rows. Its memory is used again.
+// chunk keeps copies of rows: those of a query are views. Its memory is used again.
 type chunk struct {
 	rows  [][]expr.Value
 	room  []expr.Value
@@ -97,11 +85,11 @@ type chunk struct {
 
 func (c *chunk) add(row []expr.Value) {
 	start := len(c.room)
-	c.room = append(c.room, row...)
-	c.rows = append(c.rows, c.room[start:len(c.room):len(c.room)])
 	for _, v := range row {
+		c.room = append(c.room, v.Clone())
 		c.bytes += 16 + v.Len()
 	}
+	c.rows = append(c.rows, c.room[start:len(c.room):len(c.room)])
 }
 
 func (c *chunk) reset() { c.rows, c.room, c.bytes = c.rows[:0], c.room[:0], 0 }
@@ -115,14 +103,7 @@ func (t *Table) Put(ctx context.Context, row []expr.Value) error {
 // PutMany is InsertMany that replaces rows. Of two rows with one key the later one stays,
 // but they must not be among the same 10,000: then the error is a *UniqueError.
 func (t *Table) PutMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (int, error) {
-	return t.chunks(owned(rows), func(chunk [][]expr.Value) error {
-		return t.Write(ctx, func(w *rowio.Writer) error {
-			for _, row := range chunk {
-				if err := w.Upsert(ctx, row); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	return t.writeMany(ctx, rows, func(w *rowio.Writer, row []expr.Value) error {
+		return w.Upsert(ctx, row)
 	})
 }

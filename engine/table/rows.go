@@ -57,18 +57,7 @@ func (r *Rows) Columns() []plan.Output { return r.plan.Columns() }
 // key after them. The sequence yields at most one error, last, with a nil row. A row is
 // valid in the loop body only; exec.Clone keeps it. Breaking off releases everything. Of a
 // DB, each call reads the then present state.
-func (r *Rows) All() iter.Seq2[[]expr.Value, error] {
-	return func(yield func([]expr.Value, error) bool) {
-		stopped := false
-		err := r.Each(func(row []expr.Value) bool {
-			stopped = !yield(row, nil)
-			return !stopped
-		})
-		if err != nil && !stopped {
-			yield(nil, err)
-		}
-	}
-}
+func (r *Rows) All() iter.Seq2[[]expr.Value, error] { return exec.Sequence(r) }
 
 // Each is All for a function that returns false if it wants no more rows.
 func (r *Rows) Each(yield func(row []expr.Value) bool) error {

@@ -19,7 +19,7 @@ type Upserted struct {
 // written, also if there is an error.
 func (t *Table) Upsert(ctx context.Context, rows iter.Seq[[]expr.Value]) (Upserted, error) {
 	var sum Upserted
-	_, err := t.chunks(owned(rows), func(chunk [][]expr.Value) error {
+	_, err := t.chunks(rows, func(chunk [][]expr.Value) error {
 		done, err := t.upsert(ctx, chunk)
 		sum.New += done.New
 		sum.Replaced += done.Replaced

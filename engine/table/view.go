@@ -98,10 +98,8 @@ func (db *DB) createView(ctx context.Context, view View, replace bool) error {
 	head := db.head
 	if view.ID = head.NextTable; old != nil {
 		view.ID = old.ID
-	} else if head.NextTable++; db.fences == 0 {
-		if err := db.putHead(&set, &head); err != nil {
-			return err
-		}
+	} else {
+		head.NextTable++
 	}
 	view.Columns = slices.Clone(view.Columns)
 	data, err := json.Marshal(&view)
@@ -114,14 +112,8 @@ func (db *DB) createView(ctx context.Context, view View, replace bool) error {
 	} else {
 		set.PutIf(key, data, store.Absent())
 	}
-	if db.fences > 0 {
-		return db.saveShared(ctx, &set, head, 0)
-	}
 	view.raw = data
-	return db.saveList(ctx, &set, func(list *tableList) {
-		db.head = head
-		list.views[view.Name] = &view
-	})
+	return db.save(ctx, &set, head, 0, func(list *tableList) { list.views[view.Name] = &view })
 }
 
 // DropView removes a view. The error matches ErrNoView if there is none of that name.
@@ -137,10 +129,7 @@ func (db *DB) DropView(ctx context.Context, name string) error {
 		}
 		var set store.WriteSet
 		set.DeleteIf(catalogueKey(markView, old.ID), store.ValueIs(old.raw))
-		if db.fences > 0 {
-			return db.saveShared(ctx, &set, db.head, 0)
-		}
-		return db.saveList(ctx, &set, func(list *tableList) { delete(list.views, name) })
+		return db.save(ctx, &set, db.head, 0, func(list *tableList) { delete(list.views, name) })
 	})
 }
 
@@ -156,23 +145,5 @@ func (db *DB) putHead(set *store.WriteSet, head *catalogueHead) error {
 	}
 	set.PutIf(catalogueKey(markHead), data, cond)
 	head.raw = data
-	return nil
-}
-
-// saveList commits a change of the catalogue and then makes it in a copy of the list.
-//
-// Requires: schemaMu is held.
-func (db *DB) saveList(ctx context.Context, set *store.WriteSet,
-	change func(*tableList)) error {
-	if err := store.CheckContext(ctx); err != nil {
-		return err
-	}
-	// From here on the catalogue and what is known of it must not come apart.
-	if err := db.saveCatalogue(context.WithoutCancel(ctx), set); err != nil {
-		return err
-	}
-	list := db.tables.Load().clone()
-	change(list)
-	db.tables.Store(list)
 	return nil
 }

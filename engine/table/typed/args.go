@@ -1,6 +1,7 @@
 package typed
 
 import (
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -63,18 +64,27 @@ func (a *arguments) number(name string) int {
 	return len(*a) - 1
 }
 
-// values appends the values of the parameters to dst.
-func (a arguments) values(dst []expr.Value, bindings []Binding) ([]expr.Value, error) {
+// values appends the values of the parameters to dst: those of bindings, and of constants.
+func (a arguments) values(dst []expr.Value, bindings []Binding, constants []expr.Value) (
+	[]expr.Value, error) {
 	for i := range bindings {
 		if err := bindings[i].err; err != nil {
 			return dst, err
 		}
 	}
 	for _, name := range a {
+		if i, ok := constantOf(name); ok {
+			dst = append(dst, constants[i])
+			continue
+		}
 		b := bindingOf(bindings, name)
 		if b == nil {
+			named := slices.DeleteFunc(slices.Clone(a), func(name string) bool {
+				_, constant := constantOf(name)
+				return constant
+			})
 			return dst, invalid("the parameter %s has no value; the query has %s", name,
-				strings.Join(a, ", "))
+				strings.Join(named, ", "))
 		}
 		dst = append(dst, b.value)
 	}

@@ -113,7 +113,7 @@ func (p *Prepared[T]) run(ctx context.Context, r table.Reader, bindings []Bindin
 	}
 	x := p.query.table.run()
 	defer p.query.table.release(x)
-	if x.params, err = f.args.values(x.params, bindings); err != nil {
+	if x.params, err = f.args.values(x.params, bindings, nil); err != nil {
 		return err
 	}
 	return p.query.each(x, ctx, r, f, keep, yield)
@@ -144,7 +144,7 @@ func (p *Prepared[T]) First(ctx context.Context, r table.Reader, bindings ...Bin
 	}
 	x := p.query.table.run()
 	defer p.query.table.release(x)
-	if x.params, err = f.args.values(x.params, bindings); err != nil {
+	if x.params, err = f.args.values(x.params, bindings, nil); err != nil {
 		return row, err
 	}
 	x.request.Cut = true

@@ -293,7 +293,7 @@ func (q Query[T]) Exists(ctx context.Context, r table.Reader, bindings ...Bindin
 
 func queryWith(ctx context.Context, p *table.Prepared, r table.Reader, args arguments,
 	bindings []Binding) (*table.Rows, error) {
-	params, err := args.values(nil, bindings)
+	params, err := args.values(nil, bindings, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -320,7 +320,7 @@ func (q Query[T]) Page(ctx context.Context, r table.Reader, bindings ...Binding)
 		return nil, nil, err
 	}
 	x := new(run[T]) // a join has no table that keeps some
-	if x.params, err = f.args.values(x.params, bindings); err != nil {
+	if x.params, err = f.args.values(x.params, bindings, nil); err != nil {
 		return nil, nil, err
 	}
 	limit := int64(0)

@@ -185,16 +185,12 @@ func (q *Query[T]) planned(x *run[T], r table.Reader, bindings []Binding) (*prep
 		return nil, err
 	}
 	f, err := q.known(x, b)
-	if err != nil {
-		return nil, err
+	if f == nil && err == nil {
+		f, err = q.preparedOn(b)
 	}
-	if f != nil && x.bind(f.args, bindings) {
-		return f, nil
+	if err == nil {
+		x.params, err = f.args.values(x.params, bindings, x.shape.constants)
 	}
-	if f, err = q.preparedOn(b); err != nil {
-		return nil, err
-	}
-	x.params, err = f.args.values(x.params[:0], bindings)
 	return f, err
 }
 
@@ -224,25 +220,4 @@ func (q *Query[T]) known(x *run[T], b *binding) (*preparedFor, error) {
 
 func hinted(h *plan.Hints) bool {
 	return h.Index != nil || h.NoIndex || h.RefuseFullScan || h.ForceOrder || h.ForceJoin != ""
-}
-
-// bind sets the values of the parameters; ok is false if there is none of one.
-func (x *run[T]) bind(args arguments, bindings []Binding) (ok bool) {
-	for i := range bindings {
-		if bindings[i].err != nil {
-			return false
-		}
-	}
-	for _, name := range args {
-		if i, ok := constantOf(name); ok {
-			x.params = append(x.params, x.shape.constants[i])
-			continue
-		}
-		b := bindingOf(bindings, name)
-		if b == nil {
-			return false
-		}
-		x.params = append(x.params, b.value)
-	}
-	return true
 }

@@ -154,45 +154,46 @@ func (t *Table[T]) Shard(buckets int) *Table[T] {
 // read of a primary key is one of one bucket; other reads merge the buckets. It panics if the
 // table was used before, or cannot be spread like this.
 func (t *Table[T]) ShardBy(spec shard.Spec, columns int) *Table[T] {
-	if t.frozen.Load() {
-		panic(fmt.Sprintf("typed: %s is sharded after it was used", t.name))
-	}
-	t.shard, t.sharded = spec, columns
+	return t.redefined(t.name+" is sharded after it", func() { t.shard, t.sharded = spec, columns })
+}
+
+// redefined returns the table after a change of its definition, whose text begins what is wrong if
+// it was used already.
+func (t *Table[T]) redefined(what string, change func()) *Table[T] {
+	t.mustBeNew(what)
+	change()
 	if _, err := schema.New(t.definition(0)); err != nil {
 		panic(fmt.Sprintf("typed: %s as %s: %v", t.name, t.typ, err))
 	}
 	return t
+}
+
+// mustBeNew panics if the table was used.
+func (t *Table[T]) mustBeNew(what string) {
+	if t.frozen.Load() {
+		panic("typed: " + what + " was used")
+	}
 }
 
 // Check adds a condition that every row satisfies: it is true or, because of NULL, unknown. A row
 // for which it is false cannot be written; the error is a *schema.CheckError. It panics if the
 // table was used before, or for a predicate with parameters or queries.
 func (t *Table[T]) Check(name string, p Predicate[T]) *Table[T] {
-	if t.frozen.Load() {
-		panic(fmt.Sprintf("typed: check %s of %s is added after the table was used", name, t.name))
-	}
-	t.checks = append(t.checks, schema.Check{Name: name, Condition: p.expression()})
-	if _, err := schema.New(t.definition(0)); err != nil {
-		panic(fmt.Sprintf("typed: %s as %s: %v", t.name, t.typ, err))
-	}
-	return t
+	return t.redefined("check "+name+" of "+t.name+" is added after the table", func() {
+		t.checks = append(t.checks, schema.Check{Name: name, Condition: p.expression()})
+	})
 }
 
 // Zones names the columns that blocks have zones of, so that scans pass over those without rows of
 // a condition; without it they are all but long texts, and Zones() means no zone maps. It panics if
 // the table was used before, or for a column that can have none.
 func (t *Table[T]) Zones(columns ...Selector[T]) *Table[T] {
-	if t.frozen.Load() {
-		panic(fmt.Sprintf("typed: zones of %s are chosen after the table was used", t.name))
-	}
-	t.zones = make([]int, len(columns))
-	for i, c := range columns {
-		t.zones[i] = c.column(nil).index
-	}
-	if _, err := schema.New(t.definition(0)); err != nil {
-		panic(fmt.Sprintf("typed: %s as %s: %v", t.name, t.typ, err))
-	}
-	return t
+	return t.redefined("zones of "+t.name+" are chosen after the table", func() {
+		t.zones = make([]int, len(columns))
+		for i, c := range columns {
+			t.zones[i] = c.column(nil).index
+		}
+	})
 }
 
 // Index is an index that is being defined. Its methods change it and return it.
@@ -203,9 +204,7 @@ type Index[T any] struct {
 
 // Index adds an index over some columns. It panics if the table was used before.
 func (t *Table[T]) Index(name string, terms ...Term[T]) *Index[T] {
-	if t.frozen.Load() {
-		panic(fmt.Sprintf("typed: index %s of %s is added after the table was used", name, t.name))
-	}
+	t.mustBeNew("index " + name + " of " + t.name + " is added after the table")
 	x := &Index[T]{t, schema.Index{Name: name}}
 	for _, term := range terms {
 		x.index.Columns = append(x.index.Columns, schema.IndexColumn{Each: term.each,
