@@ -36,7 +36,7 @@ func (r *runner) aggregates(list []plan.Aggregate) ([]aggregate, error) {
 		out[i].collation = max(expr.CollationOf(a.Arg), a.Collation)
 		if len(a.Order) > 0 {
 			out[i].order = newOrder(a.Order)
-			if out[i].keys, err = r.keyMaker(keyExprs(a.Order)); err != nil {
+			if out[i].keys, err = r.keyMaker(plan.OrderExprs(a.Order)); err != nil {
 				return nil, err
 			}
 		}

@@ -20,7 +20,7 @@ type order struct {
 	collations      []keycodec.Collation
 }
 
-func newOrder(keys []plan.SortKey) order {
+func newOrder(keys []plan.Order) order {
 	var o order
 	for i, k := range keys {
 		o.at = append(o.at, i)
@@ -68,14 +68,6 @@ func compareUnder(a, b expr.Value, c keycodec.Collation) int {
 		}
 	}
 	return expr.Order(a, b)
-}
-
-func keyExprs(keys []plan.SortKey) []expr.Expr {
-	out := make([]expr.Expr, len(keys))
-	for i, k := range keys {
-		out[i] = k.Expr
-	}
-	return out
 }
 
 // head returns a number that is not greater than that of a key that comes later. It holds among
@@ -176,7 +168,7 @@ func (r *runner) sort(n *plan.Sort) (operator, error) {
 
 // sortOver returns the sort of an input that is compiled already.
 func (r *runner) sortOver(n *plan.Sort, input operator) (*sortRows, error) {
-	keys, err := r.keyMaker(keyExprs(n.Keys))
+	keys, err := r.keyMaker(plan.OrderExprs(n.Keys))
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +193,7 @@ func (s *sortRows) gate(input operator) {
 	if a == nil || a.node.Index != nil || a.node.Limit >= 0 {
 		return
 	}
-	a.decoder.test(append(keyExprs(s.node.Keys), a.node.Residual)...)
+	a.decoder.test(append(plan.OrderExprs(s.node.Keys), a.node.Residual)...)
 	a.gate = func(row []expr.Value) bool { return s.wanted(s.headOf(row), row) }
 	if r := a.intReader(s.order.at[0]); r != nil {
 		a.narrow = &intBound{intColumn: intColumn{reader: r}, desc: s.order.desc[0],

@@ -91,7 +91,7 @@ func (b *binder) terms(p *path) (terms []expr.Expr, pred expr.Expr, own bool) {
 		terms = append(terms, b.expr(t))
 	}
 	if resumes {
-		terms = append(terms, rowsAfter(orderExprs(b.order), b.order, b.after))
+		terms = append(terms, rowsAfter(OrderExprs(b.order), b.order, b.after))
 	}
 	if !b.onlyPending(terms) {
 		pred = spans.NormaliseFor(expr.AllOf(terms), p.rel.info, nil)
@@ -140,13 +140,13 @@ func (p *path) setFilters(n *Access, terms []expr.Expr, own bool) {
 }
 
 // sortKeys is the order of the path over its slots.
-func (p *path) sortKeys() (keys []SortKey) {
+func (p *path) sortKeys() (keys []Order) {
 	for _, o := range p.order {
 		e := toSlots(p.q.column(o.Source, o.Ordinal), p.layout)
 		if _, ok := e.(expr.Slot); !ok {
 			break // no order by it is needed
 		}
-		keys = append(keys, SortKey{Expr: e, Desc: o.Desc, NullsLast: o.NullsLast})
+		keys = append(keys, Order{Expr: e, Desc: o.Desc, NullsLast: o.NullsLast})
 	}
 	return keys
 }

@@ -85,11 +85,11 @@ func (b *binder) exprs(list []expr.Expr) []expr.Expr {
 	return out
 }
 
-func (b *binder) keys(list []SortKey) []SortKey {
+func (b *binder) keys(list []Order) []Order {
 	if !b.lists {
 		return list
 	}
-	out := make([]SortKey, len(list))
+	out := make([]Order, len(list))
 	for i, k := range list {
 		k.Expr = b.expr(k.Expr)
 		out[i] = k

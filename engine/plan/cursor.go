@@ -21,8 +21,8 @@ const cursorVersion = 1
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// orderExprs returns what an order is by.
-func orderExprs(order []Order) []expr.Expr {
+// OrderExprs returns what an order is by.
+func OrderExprs(order []Order) []expr.Expr {
 	keys := make([]expr.Expr, len(order))
 	for i, o := range order {
 		keys[i] = o.Expr

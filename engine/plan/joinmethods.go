@@ -285,7 +285,7 @@ func (q *query) merged(c, in candidate, r *relation, j joinTerms, e operator.Est
 	n := q.newJoin(c, in.node, r, arranged, e)
 	n.Method = JoinMerge
 	for i, o := range order {
-		n.MergeOrder = append(n.MergeOrder, SortKey{Expr: n.LeftKeys[i], Desc: o.Desc,
+		n.MergeOrder = append(n.MergeOrder, Order{Expr: n.LeftKeys[i], Desc: o.Desc,
 			NullsLast: c.order[i].NullsLast})
 	}
 	return c.joined(n, r, false)

@@ -22,7 +22,7 @@ type (
 	// Output is one column of the result.
 	Output = logical.Output
 	// Order is one term of ORDER BY.
-	Order = logical.Order
+	Order = operator.Order
 	// Hints restrict the choice of plans. They never change the result.
 	Hints = logical.Hints
 )
@@ -85,8 +85,6 @@ type (
 	ColumnRef = operator.ColumnRef
 	// Actual counts what an operator did, without the operators below it.
 	Actual = operator.Actual
-	// SortKey is one term of an order.
-	SortKey = operator.SortKey
 	// Access reads one table, through an index or its rows.
 	Access = operator.Access
 	// Stream is a sorted sequence of entries or rows.

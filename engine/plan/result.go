@@ -100,9 +100,9 @@ func (f *finisher) sort() {
 	}
 	s := &Sort{Step: f.step(), Input: f.n, Limit: -1}
 	for _, o := range order {
-		key := SortKey{Expr: f.slots(o.Expr), Desc: o.Desc, NullsLast: o.NullsLast}
-		s.Keys = append(s.Keys, key)
 		f.charge(&s.Step, o.Expr)
+		o.Expr = f.slots(o.Expr)
+		s.Keys = append(s.Keys, o)
 	}
 	s.Expected.Cost += f.costs().SortCost(s.Expected.Rows, f.wanted())
 	s.Expected.Startup = s.Expected.Cost

@@ -196,8 +196,7 @@ func (sc *scope) begin() {
 // bindOrder binds what follows the rows of a query, and sets its columns.
 func (sc *scope) bindOrder(s *syntax.Select) {
 	for _, o := range s.OrderBy {
-		sc.sel.OrderBy = append(sc.sel.OrderBy, plan.Order{Desc: o.Desc,
-			NullsLast: nullsLast(o.Desc, o.Nulls), Expr: sc.collate(o, sc.orderTerm(o.Expr))})
+		sc.sel.OrderBy = append(sc.sel.OrderBy, sc.order(o, sc.orderTerm(o.Expr)))
 	}
 	sc.sel.Limit, sc.sel.Offset = sc.count("LIMIT", s.Limit), sc.count("OFFSET", s.Offset)
 	if len(sc.outputs) > 0 {
@@ -206,6 +205,11 @@ func (sc *scope) bindOrder(s *syntax.Select) {
 	for i, o := range sc.outputs {
 		sc.sel.Columns[i] = plan.Output{Expr: o.expr, Name: o.name}
 	}
+}
+
+// order binds a term of ORDER BY whose expression is bound.
+func (sc *scope) order(o syntax.Order, e expr.Expr) plan.Order {
+	return plan.Order{Expr: sc.collate(o, e), Desc: o.Desc, NullsLast: nullsLast(o.Desc, o.Nulls)}
 }
 
 // nullsLast says where NULLs stand: without a word before all values in ascending and

@@ -364,8 +364,7 @@ func (sc *scope) groupConcat(e *syntax.Call) expr.Expr {
 		Collation: expr.CollationOf(parts[1]),
 		Arg:       sc.filtered(e, expr.Func{Name: "concat", Args: parts, Pos: sc.b.place(e.Pos)})}
 	for _, o := range e.OrderBy {
-		k := plan.SortKey{Desc: o.Desc, NullsLast: nullsLast(o.Desc, o.Nulls),
-			Expr: sc.collate(o, sc.clause("an aggregate", false, o.Expr))}
+		k := sc.order(o, sc.clause("an aggregate", false, o.Expr))
 		if e.Distinct && !expr.Equal(k.Expr, parts[1]) {
 			sc.b.fail(o.Expr.Position(), "with DISTINCT, ORDER BY is of the value itself: several "+
 				"rows may have it")
@@ -377,7 +376,7 @@ func (sc *scope) groupConcat(e *syntax.Call) expr.Expr {
 		Args: []expr.Expr{sc.aggregated(a, e), after}}
 }
 
-func sameKey(a, b plan.SortKey) bool {
+func sameKey(a, b plan.Order) bool {
 	return a.Desc == b.Desc && a.NullsLast == b.NullsLast && expr.Equal(a.Expr, b.Expr)
 }
 

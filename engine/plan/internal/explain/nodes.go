@@ -85,7 +85,7 @@ func exprList(list []expr.Expr) string {
 	return strings.Join(texts, ", ")
 }
 
-func sortKeys(keys []operator.SortKey) string {
+func sortKeys(keys []operator.Order) string {
 	texts := make([]string, len(keys))
 	for i, k := range keys {
 		texts[i] = k.Expr.String() + Direction(k.Desc, k.NullsLast)

@@ -35,7 +35,7 @@ type Select struct {
 	// dropped (with groups: GroupBy, then Aggregates).
 	Columns  []Output
 	Distinct bool
-	OrderBy  []Order
+	OrderBy  []operator.Order
 	// Limit and Offset are constants or parameters; nil means no bound. A NULL Limit is no
 	// limit. Negative values are an error of Bind.
 	Limit, Offset expr.Expr
@@ -140,15 +140,6 @@ type Join struct {
 type Output struct {
 	Expr expr.Expr
 	Name string // "" is the text of Expr
-}
-
-// Order is one term of ORDER BY.
-type Order struct {
-	Expr expr.Expr
-	Desc bool
-	// NullsLast puts NULLs after all values; otherwise they stand before them,
-	// whatever Desc says.
-	NullsLast bool
 }
 
 // Hints restrict the choice of plans. They never change the result.

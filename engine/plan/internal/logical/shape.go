@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/plan/internal/operator"
 	"github.com/kstonedb/kstone/engine/plan/internal/stats"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -220,11 +221,7 @@ func (s *Shape) query(sel *Select, cuts bool) {
 		s.int(int(a.Func))
 		s.bool(a.Distinct)
 		s.int(int(a.Collation))
-		s.int(len(a.Order))
-		for _, k := range a.Order {
-			s.bool(k.Desc)
-			s.bool(k.NullsLast)
-		}
+		s.terms(a.Order)
 	}
 	s.bool(sel.Columns == nil)
 	s.int(len(sel.Columns))
@@ -271,7 +268,7 @@ func (s *Shape) table(t *schema.Table) {
 }
 
 // terms writes what ORDER BY says beside its expressions.
-func (s *Shape) terms(order []Order) {
+func (s *Shape) terms(order []operator.Order) {
 	s.int(len(order))
 	for _, o := range order {
 		s.bool(o.Desc)
@@ -294,7 +291,7 @@ func (s *Shape) hints(h *Hints) {
 
 // Fingerprint is what binds a cursor to its query and to its order: everything but how much is
 // returned. Names do not count: a table that is renamed between two pages has the same rows.
-func Fingerprint(sel *Select, total []Order) uint32 {
+func Fingerprint(sel *Select, total []operator.Order) uint32 {
 	var s Shape
 	s.query(sel, false)
 	s.terms(total)

@@ -32,7 +32,7 @@ type Aggregate struct {
 	Arg      expr.Expr // nil only with Count: COUNT(*)
 	Distinct bool      // only different values count
 	// Order is that of the texts of Concat; nil is that of the rows.
-	Order []SortKey
+	Order []Order
 	// Collation is that of Arg if Arg alone does not say it.
 	Collation keycodec.Collation
 }

@@ -54,7 +54,7 @@ type Join struct {
 	// as MergeOrder says. For JoinLookup they are what the probe asks for, and need no
 	// second look.
 	LeftKeys, RightKeys []expr.Expr
-	MergeOrder          []SortKey // only directions; Expr is that of LeftKeys
+	MergeOrder          []Order // only directions; Expr is that of LeftKeys
 	// On must be true as well, over Left's layout followed by Right's (for Semi and
 	// Anti, too). Nil accepts all.
 	On expr.Expr

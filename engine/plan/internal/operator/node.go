@@ -131,10 +131,12 @@ func (s *Step) Actual() *Actual { return &s.actual }
 // Children returns nothing: most operators have a Children of their own.
 func (s *Step) Children() []Node { return nil }
 
-// SortKey is one term of an order. Expr is over the slots of the input.
-type SortKey struct {
-	Expr      expr.Expr
-	Desc      bool
+// Order is one term of ORDER BY. In a node, Expr is over the slots of the input.
+type Order struct {
+	Expr expr.Expr
+	Desc bool
+	// NullsLast puts NULLs after all values; otherwise they stand before them,
+	// whatever Desc says.
 	NullsLast bool
 }
 
@@ -177,7 +179,7 @@ type Project struct {
 type Sort struct {
 	Step
 	Input Node
-	Keys  []SortKey
+	Keys  []Order
 	// Limit, if not negative, is how many rows are wanted: the executor keeps no more.
 	Limit int64
 }
