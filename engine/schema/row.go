@@ -239,11 +239,6 @@ func (t *Table) DecodeKey(dst []expr.Value, key keycodec.Key, want *ColumnSet) e
 	if want == nil {
 		want = &t.built.all
 	}
-	return t.decodeKey(dst, key, want)
-}
-
-// decodeKey is DecodeKey with a place for each column, its ordinal if at is nil.
-func (t *Table) decodeKey(dst []expr.Value, key keycodec.Key, want *ColumnSet) error {
 	if err := t.checkHead(key.PK); err != nil {
 		return err
 	}
