@@ -52,6 +52,9 @@ func (p *Prepared) totalCost(used map[*schema.Index]bool) float64 {
 	for _, s := range p.subs {
 		cost += s.prepared.totalCost(used)
 	}
+	for _, s := range p.applied {
+		s.prepared.totalCost(used) // is part of what root costs
+	}
 	return cost
 }
 
