@@ -68,18 +68,20 @@ func (b *Buffer[T]) Put(ctx context.Context, row *T) error {
 	if err != nil {
 		return err
 	}
-	b.key.blank(len(bound.schema.Columns))
-	b.table.fillKey(bound, b.key.row, row)
-	key, err := b.key.key(bound.schema)
-	if err != nil {
-		return err
+	if !b.table.makesKey(row) { // else it is a new one
+		b.key.blank(len(bound.schema.Columns))
+		b.table.fillKey(bound, b.key.row, row)
+		key, err := b.key.key(bound.schema)
+		if err != nil {
+			return err
+		}
+		b.key.name = keycodec.AppendLengthPrefixed(b.key.name[:0], key)
+		if i, ok := b.byKey[string(b.key.name)]; ok {
+			b.rows[i] = *row
+			return nil
+		}
+		b.byKey[string(b.key.name)] = len(b.rows)
 	}
-	b.key.name = keycodec.AppendLengthPrefixed(b.key.name[:0], key)
-	if i, ok := b.byKey[string(b.key.name)]; ok {
-		b.rows[i] = *row
-		return nil
-	}
-	b.byKey[string(b.key.name)] = len(b.rows)
 	b.rows = append(b.rows, *row)
 	if len(b.rows) >= b.opt.Rows {
 		return b.write(ctx)

@@ -78,3 +78,24 @@ func TestBufferConcurrent(t *testing.T) {
 		t.Errorf("%d rows, want 410: %v", n, err)
 	}
 }
+
+// TestBufferMakesKeys puts rows whose keys are made when they are written.
+func TestBufferMakesKeys(t *testing.T) {
+	notes := typed.NewTable[note]("notes")
+	db := openTyped(t, notes)
+	buffer, err := typed.NewBuffer(db, notes, nil)
+	ok(t, err)
+	for _, n := range []note{{Text: "a"}, {Text: "b"}, {ID: 70}, {ID: 70, Text: "c"}, {Text: "d"}} {
+		ok(t, buffer.Put(ctx, &n))
+	}
+	ok(t, buffer.Flush(ctx))
+	text := typed.Col(notes, func(n *note) *string { return &n.Text })
+	texts := ""
+	for n, err := range notes.Where().OrderBy(text.Asc()).Each(ctx, db) {
+		ok(t, err)
+		texts += n.Text
+	}
+	if texts != "abcd" {
+		t.Errorf("the rows are %q, want abcd", texts)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 
 	"github.com/kstonedb/kstone/engine/schema"
@@ -86,8 +87,19 @@ func migrate(ctx context.Context, db *table.DB, want *schema.Table,
 	if err != nil {
 		return err
 	}
-	if err := renameColumns(ctx, handle, renamed); err != nil {
+	have, err := renameColumns(handle.Schema(), renamed)
+	if err == nil {
+		_, err = schema.Migrate(have, want) // before anything is changed
+	}
+	if err != nil {
 		return err
+	}
+	if have != handle.Schema() {
+		if err := db.Alter(ctx, want.Name, func(t *schema.Table) (*schema.Table, error) {
+			return renameColumns(t, renamed)
+		}); err != nil {
+			return err
+		}
 	}
 	// Each round of changes may make further ones possible: an index whose definition has
 	// changed is dropped in one and built in the next.
@@ -108,19 +120,24 @@ func migrate(ctx context.Context, db *table.DB, want *schema.Table,
 // maxRounds is more than what any two definitions need.
 const maxRounds = 4
 
-// renameColumns gives columns their new names where only the old ones are there.
-func renameColumns(ctx context.Context, handle *table.Table,
-	renamed map[string]string) error {
-	have := handle.Schema()
-	for name, was := range renamed {
-		if have.Column(name) >= 0 || have.Column(was) < 0 {
-			continue
-		}
-		if err := handle.DB().RenameColumn(ctx, have.Name, was, name); err != nil {
-			return err
+// renameColumns gives columns their new names where only the old ones are there. A name may be the
+// old one of another column: what has it is renamed first.
+func renameColumns(t *schema.Table, renamed map[string]string) (_ *schema.Table, err error) {
+	left := maps.Clone(renamed)
+	for again := true; again; {
+		again = false
+		for name, was := range left {
+			if t.Column(name) >= 0 || t.Column(was) < 0 {
+				continue
+			}
+			if t, err = t.RenameColumn(was, name); err != nil {
+				return nil, err
+			}
+			delete(left, name)
+			again = true
 		}
 	}
-	return nil
+	return t, nil
 }
 
 // applyChange applies one change.

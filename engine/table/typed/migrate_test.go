@@ -171,3 +171,40 @@ func TestMistakesInStructs(t *testing.T) {
 	}
 	wantPanic(t, func() { trips.Index("late", trips.user.Asc()) }, "late", "after")
 }
+
+// TestMigrateNamesThatMove gives a column the name that another one had, in one step.
+func TestMigrateNamesThatMove(t *testing.T) {
+	type before struct {
+		ID int64  `kstone:"id,pk"`
+		A  string `kstone:"a"`
+		B  string `kstone:"b"`
+		C  string `kstone:"c"`
+	}
+	type after struct {
+		ID int64  `kstone:"id,pk"`
+		B  string `kstone:"b,was(a),default()"`
+		C  string `kstone:"c,was(b),default()"`
+		D  string `kstone:"d,was(c),default()"`
+	}
+	type wrong struct {
+		ID int64  `kstone:"id,pk"`
+		E  string `kstone:"e,was(a)"`
+		B  int64  `kstone:"b,default(1)"`
+	}
+	for range 8 { // the order of a map
+		v1, v2 := typed.NewTable[before]("moving"), typed.NewTable[after]("moving")
+		db := openTyped(t, v1)
+		ok(t, v1.Insert(ctx, db, &before{1, "a", "b", "c"}))
+		if err := typed.Migrate(ctx, db, typed.NewTable[wrong]("moving")); err == nil {
+			t.Error("a column has another type")
+		}
+		if err := typed.Attach(ctx, db, v1); err != nil {
+			t.Errorf("what could not be changed is changed: %v", err)
+		}
+		ok(t, typed.Migrate(ctx, db, v2))
+		row := after{ID: 1}
+		if err := v2.Load(ctx, db, &row); err != nil || row != (after{1, "a", "b", "c"}) {
+			t.Errorf("%+v, %v", row, err)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package typed
 import (
 	"context"
 	"errors"
+	"slices"
 	"unsafe"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -81,7 +82,7 @@ func (t *Table[T]) write(ctx context.Context, to table.ReadWriter, rows []T,
 func (t *Table[T]) generate(ctx context.Context, h *table.Table, w *rowio.Writer, b *binding,
 	row unsafe.Pointer) error {
 	for _, f := range t.auto {
-		if f.pointer || !f.isZero(f.at(row)) {
+		if !f.isMade(row) {
 			continue
 		}
 		if n := w.Number(); n >= h.NextNumber() { // after those of the rows before
@@ -98,6 +99,16 @@ func (t *Table[T]) generate(ctx context.Context, h *table.Table, w *rowio.Writer
 		}
 	}
 	return nil
+}
+
+// isMade reports whether a field with the option auto is to be set.
+func (f *field) isMade(row unsafe.Pointer) bool { return !f.pointer && f.isZero(f.at(row)) }
+
+// makesKey reports whether a part of the primary key is set when the row is written.
+func (t *Table[T]) makesKey(row *T) bool {
+	return slices.ContainsFunc(t.auto, func(f *field) bool {
+		return f.key != noKey && f.isMade(unsafe.Pointer(row))
+	})
 }
 
 // checkExpiry refuses a row whose time of the TTL was never set: it would be gone at once.
