@@ -86,6 +86,12 @@ func TestOffsetArg(t *testing.T) {
 			}
 		}
 	}
+	paged, next, err := q.Page(ctx, db, skip.Is(20), size.Is(4))
+	more, _, err2 := q.After(next).Page(ctx, db, skip.Is(20), size.Is(4))
+	got := append(paged, more...)
+	if len(got) != 8 || got[0].Seq != 30 || got[7].Seq != 37 {
+		t.Errorf("pages from 20 on: %v, %v, %v", got, err, err2)
+	}
 	if _, err := q.Count(ctx, db, size.Is(2)); !errors.Is(err, table.ErrInvalid) {
 		t.Errorf("without the offset: %v", err)
 	}

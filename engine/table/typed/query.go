@@ -143,8 +143,12 @@ func (q *Query[T]) sel(db *table.DB, args *arguments) (*plan.Select, bound, erro
 		o.Expr = bs.ref(t.field)
 		sel.OrderBy = append(sel.OrderBy, o)
 	}
-	if sel.Offset, err = bs.resolve(q.offset, args); err != nil {
+	offset, err := bs.resolve(q.offset, args)
+	if err != nil {
 		return nil, nil, err
+	}
+	if q.after == nil { // else the first page has left these rows out
+		sel.Offset = offset
 	}
 	sel.Limit, err = bs.resolve(q.limit, args)
 	return sel, bs, err
