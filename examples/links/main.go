@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -50,7 +51,7 @@ func serve(ctx context.Context, dir string) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	expvar.Publish("kstone", monitor.Var(db))
 
-	s := &http.Server{Addr: "localhost:8081", Handler: handler(db),
+	s := &http.Server{Addr: "localhost:8081", Handler: handler(db, dir+".backups"),
 		ReadHeaderTimeout: time.Minute}
 	stopped := make(chan error, 1)
 	go func() {
@@ -65,14 +66,15 @@ func serve(ctx context.Context, dir string) (err error) {
 	return <-stopped
 }
 
-// handler serves links, and below /-/ what operators ask for.
-func handler(db *engine.DB) http.Handler {
+// handler serves links, and below /-/ what operators ask for. Pages of other sites can only read.
+func handler(db *engine.DB, backups string) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /-/metrics", monitor.Prometheus(db))
 	mux.Handle("GET /-/healthz", monitor.HealthHandler(db))
 	mux.Handle("GET /-/vars", expvar.Handler())
 	mux.HandleFunc("POST /-/backup", func(w http.ResponseWriter, r *http.Request) {
-		reply(w, db.Checkpoint(r.Context(), r.FormValue("to"), nil))
+		to := filepath.Join(backups, time.Now().UTC().Format("20060102T150405.000"))
+		reply(w, db.Checkpoint(r.Context(), to, nil))
 	})
 	mux.HandleFunc("PUT /{name}", func(w http.ResponseWriter, r *http.Request) {
 		to, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 4<<10))
@@ -89,7 +91,7 @@ func handler(db *engine.DB) http.Handler {
 		}
 		http.Redirect(w, r, to, http.StatusFound)
 	})
-	return mux
+	return http.NewCrossOriginProtection().Handler(mux)
 }
 
 // visit returns where a name leads to, and counts.

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/binary"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,7 +21,8 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	h := handler(db)
+	backups := t.TempDir()
+	h := handler(db, backups)
 	call := func(method, path, body string) (int, string) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
@@ -60,11 +60,19 @@ func TestLinks(t *testing.T) {
 	if _, vars := call("GET", "/-/vars", ""); !strings.Contains(vars, "memstats") {
 		t.Error(vars)
 	}
-	dest := filepath.Join(t.TempDir(), "copy")
-	if code, body := call("POST", "/-/backup?to="+url.QueryEscape(dest), ""); code != 200 {
+	foreign, w := httptest.NewRequest("POST", "/-/backup", nil), httptest.NewRecorder()
+	foreign.Header.Set("Sec-Fetch-Site", "cross-site")
+	if h.ServeHTTP(w, foreign); w.Code != 403 {
+		t.Error("a page of another site makes a backup:", w.Code)
+	}
+	if code, body := call("POST", "/-/backup", ""); code != 200 {
 		t.Fatal(code, body)
 	}
-	backup, err := engine.Open(dest, &engine.Options{ReadOnly: true})
+	made, err := filepath.Glob(filepath.Join(backups, "*"))
+	if len(made) != 1 || err != nil {
+		t.Fatal(made, err)
+	}
+	backup, err := engine.Open(made[0], &engine.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
