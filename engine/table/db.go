@@ -26,7 +26,7 @@ import (
 type DB struct {
 	store  store.Store
 	reader store.Reader // store: to make one of the other is measurable in a point
-	shared any          // what the registry knows it by, nil after OpenStore
+	use    *use         // of the registry, nil after OpenStore
 	owned  bool         // the last Close closes the store, too
 	temp   func() (store.TempFile, error)
 	costs  *plan.Costs
@@ -51,7 +51,6 @@ type DB struct {
 	jobs mutex // is held while an index is built or something is dropped
 
 	tables atomic.Pointer[tableList]
-	refs   int // Guarded by registry.mu
 }
 
 // mutex is a lock that is waited for until a context ends. Why: what holds it may wait for a store
@@ -114,8 +113,42 @@ func newState(t *schema.Table, raw []byte) *tableState {
 // other's changes of indexes.
 var registry = struct {
 	mu sync.Mutex
-	db map[any]*DB
-}{db: map[any]*DB{}}
+	of map[any]*use
+}{of: map[any]*use{}}
+
+// use is the use of a storage that is open, or is being opened.
+type use struct {
+	id      any
+	refs    int   // Guarded by registry.mu
+	opening mutex // is held while the catalogue is read
+	db      *DB   // Guarded by opening
+}
+
+// useOf counts a use of a storage, which leave ends.
+func useOf(id any) *use {
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	u := registry.of[id]
+	if u == nil {
+		u = &use{id: id, opening: newMutex()}
+		registry.of[id] = u
+	}
+	u.refs++
+	return u
+}
+
+// leave reports whether the use was the last one.
+func (u *use) leave() bool {
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	if u.refs--; u.refs > 0 {
+		return false
+	}
+	if registry.of[u.id] == u {
+		delete(registry.of, u.id)
+	}
+	return true
+}
 
 // Open opens the tables of a store, which stays the caller's; for a directory and an engine.DB, see
 // package local. Of storage that is open already it returns the same DB, and o is ignored; each
@@ -132,18 +165,28 @@ func Open(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	if shared, ok := s.(store.Shared); ok {
 		id = shared.Storage()
 	}
-	registry.mu.Lock()
-	defer registry.mu.Unlock()
-	if db := registry.db[id]; db != nil {
-		db.refs++
-		return db, nil
+	u := useOf(id)
+	db, err := u.open(ctx, s, o)
+	if err != nil {
+		u.leave()
+	}
+	return db, err
+}
+
+// open returns the DB, which it opens for the first use.
+func (u *use) open(ctx context.Context, s store.Store, o *Options) (*DB, error) {
+	if err := u.opening.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer u.opening.unlock()
+	if u.db != nil {
+		return u.db, nil
 	}
 	db, err := OpenStore(ctx, s, o)
 	if err != nil {
 		return nil, err
 	}
-	db.shared, db.refs = id, 1
-	registry.db[id] = db
+	db.use, u.db = u, db
 	return db, nil
 }
 
@@ -213,7 +256,7 @@ func costsOf(c store.Costs) *plan.Costs {
 // Close ends the use of the DB, and waits for what it does in the background. The store stays
 // open, but that of OpenOwned, which is closed with the last use.
 func (db *DB) Close() error {
-	if !db.release() {
+	if db.use != nil && !db.use.leave() {
 		return nil
 	}
 	db.refresher.close()
@@ -243,19 +286,6 @@ func (db *DB) AsOf(ctx context.Context, m store.Moment) (*DB, store.Moment, erro
 	}
 	then.owned = true
 	return then, m, nil
-}
-
-// release counts a Close and reports whether it is the last one.
-func (db *DB) release() bool {
-	registry.mu.Lock()
-	defer registry.mu.Unlock()
-	if db.refs--; db.refs > 0 {
-		return false
-	}
-	if db.shared != nil && registry.db[db.shared] == db {
-		delete(registry.db, db.shared)
-	}
-	return true
 }
 
 // Store returns where the tables are stored.

@@ -129,3 +129,36 @@ func TestDefinitionIsWrittenAndNotRead(t *testing.T) {
 	ok(t, err)
 	ok(t, tab.Insert(ctx, row(t, 1, 10, 1)))
 }
+
+// TestOpenWhileAnotherOpens opens and closes tables while another store does not answer.
+func TestOpenWhileAnotherOpens(t *testing.T) {
+	s := &silent{Store: remotetest.New(true, 64), asked: make(chan struct{}), once: new(sync.Once)}
+	s.fall()
+	stuck, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		_, err := table.Open(stuck, s, nil)
+		done <- err
+	}()
+	<-s.asked
+	short, stop := context.WithCancelCause(ctx)
+	stop(errors.ErrUnsupported)
+	_, err := table.Open(short, s, nil) // which waits for the first one
+	wantIs(t, err, errors.ErrUnsupported)
+	db, err := table.Open(ctx, remotetest.New(true, 64), nil)
+	ok(t, err)
+	ok(t, db.Close())
+	select {
+	case err := <-done:
+		t.Errorf("the other one was waited for: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-done; err == nil {
+		t.Error("a store that does not answer is open")
+	}
+	s.SetFault(func(context.Context) error { return nil })
+	db, err = table.Open(ctx, s, nil)
+	ok(t, err)
+	ok(t, db.Close())
+}
