@@ -379,14 +379,23 @@ func (sc *scope) orderTerm(e syntax.Expr) expr.Expr {
 	return sc.clause("ORDER BY", true, e)
 }
 
-// outputNamed returns the output with the given alias.
-func (sc *scope) outputNamed(name string) *boundOutput {
+// outputNamed returns the output with the given alias or, if only one has it in another case,
+// that.
+func (sc *scope) outputNamed(name string) (out *boundOutput) {
+	several := false
 	for i := range sc.outputs {
-		if o := &sc.outputs[i]; o.alias && o.name == name {
+		switch o := &sc.outputs[i]; {
+		case !o.alias || !sameName(o.name, name):
+		case o.name == name:
 			return o
+		default:
+			out, several = o, out != nil
 		}
 	}
-	return nil
+	if several {
+		return nil
+	}
+	return out
 }
 
 // byNumber returns the output that a number stands for, nil if e is not a number.

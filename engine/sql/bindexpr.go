@@ -358,14 +358,15 @@ func (sc *scope) groupConcat(e *syntax.Call) expr.Expr {
 		separator = expr.String(l.Text)
 	}
 	text, _ := separator.AsString()
-	parts := []expr.Expr{expr.Const{Value: separator},
-		sc.clause("an aggregate", false, e.Args[0])}
+	x := sc.clause("an aggregate", false, e.Args[0])
+	parts := []expr.Expr{expr.Const{Value: separator}, x}
+	sc.writtenDates(parts)
 	a := plan.Aggregate{Func: plan.Concat, Distinct: e.Distinct,
-		Collation: expr.CollationOf(parts[1]),
+		Collation: expr.CollationOf(x),
 		Arg:       sc.filtered(e, expr.Func{Name: "concat", Args: parts, Pos: sc.b.place(e.Pos)})}
 	for _, o := range e.OrderBy {
 		k := sc.order(o, sc.clause("an aggregate", false, o.Expr))
-		if e.Distinct && !expr.Equal(k.Expr, parts[1]) {
+		if e.Distinct && !expr.Equal(k.Expr, x) {
 			sc.b.fail(o.Expr.Position(), "with DISTINCT, ORDER BY is of the value itself: several "+
 				"rows may have it")
 		}

@@ -65,10 +65,11 @@ func QuoteName(name string) string {
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
 
-// operandWords are no reserved words but mean something else where a column can stand, or
-// at the start of a part of CREATE TABLE.
-var operandWords = wordSet(`null true false timestamp tidb_shard partition primary ttl zones
-	current_timestamp current_date default`)
+// operandWords are no reserved words but mean something else in one of the places where a name
+// can stand.
+var operandWords = wordSet(`both check constraint current_date current_timestamp default false
+	foreign if lateral leading localtimestamp null partition primary recursive tidb_shard
+	timestamp to trailing true ttl zones`)
 
 // QuoteText returns a text in single quotes.
 func QuoteText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
