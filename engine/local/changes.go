@@ -142,7 +142,7 @@ func (s *tableStream) run(ctx context.Context, e *engine.DB, from engine.Positio
 		}
 	}
 	s.shown = from
-	if err = s.definitionsAt(ctx, e, from.Version); err != nil {
+	if err = s.definitionsAt(ctx, e, from); err != nil {
 		return err
 	}
 	items := &engine.ChangesOptions{Before: s.o.Before, Visible: s.o.Visible, Stop: s.o.Stop}
@@ -158,10 +158,15 @@ func (s *tableStream) run(ctx context.Context, e *engine.DB, from engine.Positio
 	return nil
 }
 
-// definitionsAt begins with the tables that were there before a commit, or are there if that is not
+// definitionsAt begins with the tables that were there before a change, or are there if that is not
 // kept.
-func (s *tableStream) definitionsAt(ctx context.Context, e *engine.DB, version uint64) (err error) {
-	snap, err := e.SnapshotAt(max(version, 1) - 1)
+func (s *tableStream) definitionsAt(ctx context.Context, e *engine.DB,
+	from engine.Position) (err error) {
+	version := from.Version
+	if from.Index == 0 { // else it is after the definition: that is the first one of its commit
+		version = max(version, 1) - 1
+	}
+	snap, err := e.SnapshotAt(version)
 	if errors.Is(err, engine.ErrGone) {
 		snap, err = e.Snapshot()
 	}

@@ -61,11 +61,11 @@ func changeText(c *local.TableChange) string {
 	return text
 }
 
-func changesOf(t *testing.T, e *engine.DB, from uint64, o local.ChangesOptions) string {
+func changesOf(t *testing.T, e *engine.DB, from engine.Position, o local.ChangesOptions) string {
 	t.Helper()
 	o.Stop = true
 	var b strings.Builder
-	for c, err := range local.Changes(ctx, e, engine.Position{Version: from}, &o) {
+	for c, err := range local.Changes(ctx, e, from, &o) {
 		ok(t, err)
 		fmt.Fprintln(&b, changeText(&c))
 	}
@@ -79,7 +79,7 @@ func changesOf(t *testing.T, e *engine.DB, from uint64, o local.ChangesOptions) 
 // were written by, and nothing else that is stored for tables.
 func TestTableChanges(t *testing.T) {
 	e, s := openRetaining(t, engine.Options{RetainVersions: time.Hour})
-	var begins []uint64 // of statements
+	var begins []engine.Position // of statements
 	for _, text := range []string{
 		"CREATE TABLE t (id BIGINT PRIMARY KEY, a BIGINT NULL, b TEXT)",
 		"CREATE INDEX by_a ON t (a)",
@@ -97,7 +97,7 @@ func TestTableChanges(t *testing.T) {
 		"DROP TABLE v",
 		"CREATE TABLE t (x BIGINT PRIMARY KEY)",
 	} {
-		begins = append(begins, e.Metrics().LastVersion+1)
+		begins = append(begins, engine.Position{Version: e.Metrics().LastVersion + 1})
 		_, err := s.Exec(ctx, text)
 		ok(t, err)
 		ok(t, e.Put(engine.Key{PK: []byte("t\x00\x00\x00\x63raw")}, nil)) // not a row
@@ -125,11 +125,11 @@ delete u name='Ada' | - last
 drop v last
 define t last
 `
-	got := defined(changesOf(t, e, 0, local.ChangesOptions{Before: true}))
+	got := defined(changesOf(t, e, engine.Position{}, local.ChangesOptions{Before: true}))
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	all := changesOf(t, e, 0, local.ChangesOptions{Items: true})
+	all := changesOf(t, e, engine.Position{}, local.ChangesOptions{Items: true})
 	if n := strings.Count(all, "item "); n != strings.Count(all, "raw\n") || n != len(begins) {
 		t.Errorf("with items: got\n%s", all)
 	}
@@ -247,6 +247,27 @@ func randomChange(rnd *rand.Rand) string {
 	}
 	return fmt.Sprintf("INSERT OR REPLACE INTO t VALUES (%d, %d, %d), (%d, %d, %d)", k, i, a, k+1,
 		i, a)
+}
+
+// Whoever goes on after a definition, or before it, has the rows that follow by the right one.
+func TestTableChangesGoOnAfterDefinitions(t *testing.T) {
+	e, s := openRetaining(t, engine.Options{RetainVersions: time.Hour})
+	for _, text := range []string{"CREATE TABLE t (id BIGINT PRIMARY KEY, a BIGINT)",
+		"INSERT INTO t VALUES (1, 2), (2, 3)", "ALTER TABLE t DROP COLUMN a",
+		"INSERT INTO t VALUES (3)", "ALTER TABLE t RENAME TO u", "INSERT INTO u VALUES (4)",
+		"DROP TABLE u"} {
+		_, err := s.Exec(ctx, text)
+		ok(t, err)
+	}
+	rest := changesOf(t, e, engine.Position{}, local.ChangesOptions{})
+	o := &local.ChangesOptions{Stop: true}
+	for c, err := range local.Changes(ctx, e, engine.Position{}, o) {
+		ok(t, err)
+		_, rest, _ = strings.Cut(rest, "\n")
+		if got := changesOf(t, e, c.Next(), local.ChangesOptions{}); got != rest {
+			t.Fatalf("after %s: got\n%swant\n%s", changeText(&c), got, rest)
+		}
+	}
 }
 
 // A consumer of a table that nobody writes goes on past what is written elsewhere.
