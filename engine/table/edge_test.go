@@ -13,6 +13,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/engine/table/internal/rowio"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
 
@@ -114,6 +115,36 @@ func TestDuplicatesDeletedDuringBuild(t *testing.T) {
 	verify(t, tab)
 	for v := range int64(pairs) {
 		ok(t, tab.Insert(ctx, row(t, v, v, v)))
+	}
+}
+
+// TestUniqueValuesOfAllRowsMove exchanges the unique values, and then the keys, of more rows than a
+// commit has, in a transaction.
+func TestUniqueValuesOfAllRowsMove(t *testing.T) {
+	db := open(t, nil)
+	tab := create(t, db, `{"name":"a","columns":[{"name":"id","type":"int64"},
+		{"name":"v","type":"int64"}],"primary_key":["id"],
+		"indexes":[{"name":"by_v","columns":["v"],"unique":true}]}`)
+	const rows = rowio.MaxRows + 2
+	_, err := tab.InsertMany(ctx, func(yield func([]expr.Value) bool) {
+		for i := int64(0); i < rows && yield([]expr.Value{expr.Int(i), expr.Int(i)}); i++ {
+		}
+	})
+	ok(t, err)
+	for _, name := range []string{"v", "id"} {
+		turned := []table.Assignment{{Column: tab.Schema().Column(name), Value: expr.Arith{
+			Op: expr.Sub, L: expr.Const{Value: expr.Int(rows - 1)}, R: col(tab, name)}}}
+		ok(t, db.Update(ctx, func(tx *table.Tx) error {
+			n, err := tab.In(tx).UpdateWhere(ctx, nil, turned)
+			if n != rows {
+				t.Errorf("%d rows", n)
+			}
+			return err
+		}))
+	}
+	verify(t, tab)
+	if r, err := tab.Get(ctx, expr.Int(1)); err != nil || text(r) != "1, 1" {
+		t.Errorf("row %s: %v", text(r), err)
 	}
 }
 

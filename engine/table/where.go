@@ -139,17 +139,11 @@ func (s *statement) inTx(ctx context.Context) (int, error) {
 		all, s.keys = append(all, s.keys...), nil
 		return nil
 	})
-	values := s.values
-	for chunk := range slices.Chunk(all, rowio.MaxRows) {
-		if err != nil {
-			break
-		}
-		s.keys = chunk
-		if s.found != nil {
-			s.values, values = values[:len(chunk)], values[len(chunk):]
-		}
-		err = s.write(ctx)
+	if err != nil || len(all) == 0 {
+		return 0, err
 	}
+	s.keys = all // at once, since any of them may exchange unique values
+	err = s.write(ctx)
 	return s.done, err
 }
 
