@@ -33,7 +33,7 @@ type Binding struct {
 // Is gives the parameter a value.
 func (a Arg[V]) Is(v V) Binding {
 	if a.field != nil {
-		return Binding{name: a.Name, value: a.field.scalar(unsafe.Pointer(&v))}
+		return Binding{name: a.Name, value: a.field.constant(unsafe.Pointer(&v))}
 	}
 	value, err := expr.From(v)
 	return Binding{a.Name, value, err}

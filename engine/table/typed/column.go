@@ -89,8 +89,8 @@ func ref(f *field) expr.Expr {
 // a column that stores it as NULL: see IsNull.
 func (c Column[T, V]) valueOf(v V) expr.Value { return c.field.constant(unsafe.Pointer(&v)) }
 
-// constant is scalar for conditions. Bytes are copied: plans are kept, and callers use their
-// buffers again.
+// constant is scalar for conditions and parameters. Bytes are copied: plans are kept, rows come
+// later, and callers use their buffers again.
 func (f *field) constant(p unsafe.Pointer) expr.Value {
 	if f.kind == kindBytes {
 		return expr.Bytes(*(*[]byte)(p))

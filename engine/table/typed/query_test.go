@@ -302,4 +302,14 @@ func TestConditionsCopyBytes(t *testing.T) {
 			}
 		}
 	}
+	after := key.Arg("after")
+	buf, found := []byte("A"), 0
+	for r, err := range rows.Where(key.GtArg(after)).Prepare().Each(ctx, db, after.Is(buf)) {
+		ok(t, err)
+		copy(buf, "z")
+		found += len(r.Key)
+	}
+	if found != 2 {
+		t.Errorf("a parameter: %d rows, want 2", found)
+	}
 }
