@@ -192,11 +192,11 @@ func (sc *scope) caseExpr(e *syntax.Case) expr.Expr {
 func (sc *scope) coerceResults(t typ, c expr.Case, at *syntax.Case) expr.Case {
 	whens := make([]expr.When, len(c.Whens))
 	for i, w := range c.Whens {
-		whens[i] = expr.When{If: w.If, Then: sc.coerce(t, w.Then, at.Whens[i].Then)}
+		whens[i] = expr.When{If: w.If, Then: sc.chosen(t, w.Then, at.Whens[i].Then)}
 	}
 	c.Whens = whens
 	if at.Else != nil {
-		c.Else = sc.coerce(t, c.Else, at.Else)
+		c.Else = sc.chosen(t, c.Else, at.Else)
 	}
 	return c
 }

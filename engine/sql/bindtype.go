@@ -225,9 +225,24 @@ func (sc *scope) coerce(t typ, was expr.Expr, at syntax.Expr) expr.Expr {
 func (sc *scope) coerceArgs(t typ, f expr.Func, at *syntax.Call) expr.Expr {
 	args := make([]expr.Expr, len(f.Args))
 	for i, arg := range f.Args {
-		args[i] = sc.coerce(t, arg, at.Args[i])
+		args[i] = sc.chosen(t, arg, at.Args[i])
 	}
 	return expr.Func{Name: f.Name, Args: args, Pos: f.Pos}
+}
+
+// chosen is coerce for one of several values. A text that is a day is a DATE beside others: as a
+// time it would make the result one.
+func (sc *scope) chosen(t typ, was expr.Expr, at syntax.Expr) expr.Expr {
+	out := sc.coerce(t, was, at)
+	c, ok := was.(expr.Const)
+	if !ok || c.Kind() != expr.KindString || !t.date() {
+		return out
+	}
+	day := expr.Cast{X: out, To: dateType, Pos: sc.b.place(at.Position())}
+	if v, err := expr.Eval(day, nil, nil); err != nil || v != out.(expr.Const).Value {
+		return out
+	}
+	return sc.mark(day, at.Position())
 }
 
 // class is what values of types have in common for which arguments take one form.
