@@ -160,7 +160,7 @@ func ViewDefinitions(db *table.DB, only ...string) (string, error) {
 		before := len(b.views)
 		err := syntax.Caught(func() { b.viewSource(syntax.Name{Text: v.Name}, v.Name) })
 		if err != nil {
-			out.WriteString("-- " + strings.ReplaceAll(plainText(err), "\n", " ") + "\n-- ")
+			out.WriteString("-- " + strings.ReplaceAll(plainText(err), "\n", " ") + "\n")
 			b.views = append(b.views[:before], v)
 		}
 		for _, v := range b.views[before:] {
@@ -168,9 +168,12 @@ func ViewDefinitions(db *table.DB, only ...string) (string, error) {
 				continue
 			}
 			done[v.Name] = true
-			text, err := viewDefinition(v)
-			if err != nil {
-				return "", err
+			text, failed := viewDefinition(v)
+			if failed != nil {
+				return "", failed
+			}
+			if err != nil { // its texts and names may have line breaks
+				text = "-- " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n-- ") + "\n"
 			}
 			out.WriteString(text)
 		}
