@@ -2,7 +2,6 @@ package sql
 
 import (
 	"strings"
-	"time"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
@@ -135,8 +134,8 @@ func (sc *scope) writtenDates(list []expr.Expr) {
 			continue
 		}
 		text := expr.Cast{X: e, To: expr.CastType{Kind: expr.KindString}}
-		list[i] = expr.Func{Name: "left", Args: []expr.Expr{text,
-			expr.Const{Value: expr.Int(int64(len(time.DateOnly)))}}}
+		list[i] = expr.Func{Name: "replace", Args: []expr.Expr{text,
+			expr.Const{Value: expr.String("T00:00:00Z")}, expr.Const{Value: expr.String("")}}}
 	}
 }
 
