@@ -52,11 +52,7 @@ var guesses = []struct {
 		_, err := strconv.ParseInt(s, 10, 64)
 		return !quoted && err == nil && integerText.MatchString(s)
 	}},
-	{"FLOAT", func(s string, quoted bool) bool {
-		mantissa, _, _ := strings.Cut(strings.ToLower(s), "e")
-		digits := strings.ReplaceAll(strings.Trim(mantissa, "-"), ".", "")
-		return !quoted && numberText.MatchString(s) && len(digits) <= exactDigits
-	}},
+	{"FLOAT", func(s string, quoted bool) bool { return !quoted && isFloat(s) }},
 	{"DECIMAL", func(s string, quoted bool) bool {
 		return !quoted && numberText.MatchString(s) && !strings.ContainsAny(s, "eE")
 	}},
@@ -81,6 +77,13 @@ var guesses = []struct {
 	{"TEXT", func(string, bool) bool { return true }},
 }
 
+// isFloat reports whether a text is a number of which a float keeps every digit.
+func isFloat(s string) bool {
+	mantissa, _, _ := strings.Cut(strings.ToLower(s), "e")
+	digits := strings.ReplaceAll(strings.Trim(mantissa, "-"), ".", "")
+	return numberText.MatchString(s) && len(digits) <= exactDigits
+}
+
 // listOf reports whether a text is a JSON array of elements of a type.
 func listOf(s, element string) bool {
 	var parts []json.RawMessage
@@ -97,7 +100,7 @@ func listOf(s, element string) bool {
 			_, err := strconv.ParseInt(text, 10, 64)
 			ok = err == nil
 		case "FLOAT":
-			ok = numberText.MatchString(text)
+			ok = isFloat(text)
 		case "BOOL":
 			ok = text == "true" || text == "false"
 		}
