@@ -33,6 +33,8 @@ var statements = map[string]string{
 		INSERT INTO people VALUES ('Ada', 'a@example.org');
 		CREATE TABLE nulls (k TEXT PRIMARY KEY, v INT REFERENCES towns (id));
 		INSERT INTO nulls VALUES (NULL, 1), (NULL, 2), ('k', 3);
+		CREATE TABLE mine (rowid TEXT, oid INT);
+		INSERT INTO mine VALUES ('a', 1), ('a', 1);
 		CREATE VIEW v AS SELECT * FROM towns;
 		CREATE TRIGGER t AFTER INSERT ON pairs BEGIN SELECT 1; END;
 		CREATE VIRTUAL TABLE words USING fts5 (word);`,

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -125,7 +126,7 @@ func (s *sqliteFile) Rows(ctx context.Context, t *migrate.Table) iter.Seq2[[]exp
 		for i := range t.Columns {
 			name := quoted(t.Columns[i].Name)
 			if t.Columns[i].Name == s.rowids[t.Name] {
-				name = "rowid"
+				name = rowidOf(t)
 			}
 			columns = append(columns, "+"+name) // without a declared type, so that values stay
 		}
@@ -156,6 +157,17 @@ func (s *sqliteFile) Rows(ctx context.Context, t *migrate.Table) iter.Seq2[[]exp
 			yield(nil, sqliteError(err))
 		}
 	}
+}
+
+// rowidOf returns a name of the rowid, which is the first column of a table, that no other one has.
+func rowidOf(t *migrate.Table) string {
+	names := []string{"_rowid_", "oid", "rowid"}
+	for _, c := range t.Columns[1:] {
+		names = slices.DeleteFunc(names, func(name string) bool {
+			return len(names) > 1 && strings.EqualFold(name, c.Name)
+		})
+	}
+	return names[0]
 }
 
 // valueOf returns a value in a column of a type. Its own conversion is that of storage classes
