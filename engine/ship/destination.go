@@ -16,7 +16,8 @@ import (
 // (docs/format/ship.md).
 type Destination interface {
 	// Put makes an object, durably, unless there is one of the name: then the error matches
-	// fs.ErrExist. After any other error the object may be there.
+	// fs.ErrExist. After any other error the object may be there. The content is not read after
+	// the return.
 	Put(ctx context.Context, name string, content io.ReaderAt, size int64) error
 	// Get returns n bytes of an object from an offset on, or all from there if n is negative. The
 	// error for an object that is not there matches fs.ErrNotExist, from Get or the first Read.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 )
 
@@ -62,4 +63,29 @@ func (b *body) Read(p []byte) (int, error) {
 func (b *body) Close() error {
 	b.idle.stop()
 	return b.ReadCloser.Close()
+}
+
+// lent is a content until its Put returns. Why: after an early answer, or the end of a context, the
+// transport may still read.
+type lent struct {
+	mu      sync.Mutex
+	content io.ReaderAt // guarded by mu; nil: Put has returned
+}
+
+var errReturned = errors.New("s3: the put has returned")
+
+// ReadAt implements io.ReaderAt.
+func (l *lent) ReadAt(p []byte, off int64) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.content == nil {
+		return 0, errReturned
+	}
+	return l.content.ReadAt(p, off)
+}
+
+func (l *lent) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.content = nil
 }

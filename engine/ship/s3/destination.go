@@ -65,8 +65,10 @@ func (d *Destination) put(ctx context.Context, name string, content io.ReaderAt,
 		SendContentMd5: true, ContentType: "application/octet-stream",
 		UserMetadata: map[string]string{markName: mark}}
 	o.SetMatchETagExcept("*")
+	l := &lent{content: content}
 	_, err := d.client.Client.PutObject(ctx, d.bucket, d.prefix+name,
-		io.NewSectionReader(content, 0, size), size, o)
+		io.NewSectionReader(l, 0, size), size, o)
+	l.end()
 	if err == nil || answer(err).Code != minio.PreconditionFailed {
 		return d.failed(ctx, "put", name, err)
 	}

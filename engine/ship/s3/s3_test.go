@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -199,6 +200,49 @@ func TestNoAnswer(t *testing.T) {
 		d.Put(short, "log/1", strings.NewReader("x"), 1)} {
 		wantIs(t, err, cause)
 	}
+}
+
+// slowContent is a content. The second read for a request, after those for its sum, lasts until Put
+// has returned, or for longer than the transport waits.
+type slowContent struct {
+	passes   int
+	inside   atomic.Bool
+	returned chan struct{}
+}
+
+func (c *slowContent) ReadAt(p []byte, off int64) (int, error) {
+	if off == 0 {
+		c.passes++
+	}
+	if c.passes == 2 && off > 0 {
+		c.passes++
+		c.inside.Store(true)
+		select {
+		case <-c.returned:
+		case <-time.After(300 * time.Millisecond):
+		}
+		c.inside.Store(false)
+	}
+	return len(p), nil
+}
+
+// A content is not read when its Put has returned, also if the server answers before it has it.
+func TestContentAfterPut(t *testing.T) {
+	p := s3test.NewProxy(t, s3test.Start(t), nil, 0)
+	p.Change = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.ContentLength < 1<<20 { // the probe
+			return false
+		}
+		ok(t, http.NewResponseController(w).EnableFullDuplex())
+		w.WriteHeader(http.StatusForbidden)
+		return true
+	}
+	c := &slowContent{returned: make(chan struct{})}
+	err := open(t, s3test.URL(p.Addr(), "")).Put(ctx, "log/1", c, 1<<20)
+	if inside := c.inside.Load(); err == nil || inside {
+		t.Errorf("error %v, and it is being read: %v", err, inside)
+	}
+	close(c.returned)
 }
 
 // Promise (shipping): Credentials come from the environment or a file, and are in no error and no
