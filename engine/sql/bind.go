@@ -66,7 +66,7 @@ func (b *binder) refused(pos int, err error) error {
 // refuse fails with what refused returns.
 func (b *binder) refuse(pos int, err error) { panic(b.refused(pos, err)) }
 
-// missing fails for a name of which there is no table, view or index.
+// missing fails for a name that no table, view or index has.
 func (b *binder) missing(n syntax.Name, kind error, what string, others []string) {
 	panic(b.failed(n.Pos, &table.NameError{Name: n.Text, Err: kind}, "there is no %s %s%s", what,
 		syntax.QuoteName(n.Text), hint(n.Text, others)))

@@ -245,7 +245,7 @@ func TestTurnsDoNotOnlyGrow(t *testing.T) {
 	for i := range 2000 {
 		s.Add([]advise.Value{{Field: "turn", Text: fmt.Appendf(nil, "U%02d", i%100)},
 			{Field: "group", Text: fmt.Appendf(nil, "%d", i*2/3)},
-			// No float of 64 bits tells these apart.
+			// As floats of 64 bits these are equal.
 			{Field: "large", Text: fmt.Append(nil, math.MaxInt64-2000+i)}})
 	}
 	for name, want := range map[string]bool{"turn": false, "group": true, "large": true} {

@@ -79,7 +79,7 @@ func (s *Schema) Range(equal []any, lo, hi keycodec.Bound) ([]keycodec.Span, err
 }
 
 // above returns the lowest key that begins with base and goes on with the value of a bound or
-// more; after the value if the bound is of kind past. Nil means that there is none.
+// more; after the value if the bound is of kind past. It is nil without such a key.
 func (s *Schema) above(base []byte, field int, b keycodec.Bound, past keycodec.BoundKind,
 ) ([]byte, error) {
 	if b.Kind > keycodec.Exclusive {

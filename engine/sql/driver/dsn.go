@@ -86,7 +86,7 @@ func number(value string, n *int64) (err error) {
 	return nil
 }
 
-// resolved returns a path without symbolic links, the end of which need not exist: it is the same
+// resolved returns a path without symbolic links. Its end need not exist: it is the same
 // before the database is created and after.
 func resolved(path string) string {
 	real, err := filepath.EvalSymlinks(path)

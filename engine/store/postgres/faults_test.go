@@ -286,7 +286,7 @@ func TestSnapshotsEnd(t *testing.T) {
 }
 
 // A transaction whose first statement the server does not prepare, as another one has locked the
-// table, is one all the same: what it writes then is rolled back with it. After another error it
+// table, is still a transaction: what it writes then is rolled back with it. After another error it
 // goes on from a savepoint, with any statement.
 func TestRefusedStatements(t *testing.T) {
 	table := postgrestest.Table()

@@ -267,7 +267,7 @@ func TestTypedWrites(t *testing.T) {
 	}
 }
 
-// TestConditionsCopyBytes uses the buffer of a condition again, of which a plan is kept.
+// TestConditionsCopyBytes uses the buffer of a condition again while its plan is kept.
 func TestConditionsCopyBytes(t *testing.T) {
 	type row struct {
 		ID   int64    `kstone:"id,pk"`

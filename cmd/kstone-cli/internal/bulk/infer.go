@@ -77,7 +77,7 @@ var guesses = []struct {
 	{"TEXT", func(string, bool) bool { return true }},
 }
 
-// isFloat reports whether a text is a number of which a float keeps every digit.
+// isFloat reports whether a text is a number whose digits a float keeps all.
 func isFloat(s string) bool {
 	mantissa, _, _ := strings.Cut(strings.ToLower(s), "e")
 	digits := strings.ReplaceAll(strings.Trim(mantissa, "-"), ".", "")

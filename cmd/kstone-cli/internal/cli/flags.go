@@ -28,7 +28,7 @@ func choice(cmd *cobra.Command, flag, name string, value *string, words []string
 	})
 }
 
-// OneOf lists words of which one is wanted: "a, b or c".
+// OneOf lists words to choose one from: "a, b or c".
 func OneOf(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
