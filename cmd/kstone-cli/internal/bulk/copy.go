@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -123,6 +124,8 @@ type copier struct {
 	snap *table.Snapshot
 	from *table.Table
 	at   []int // the ordinals in to of the columns of from
+
+	moves sync.RWMutex // held by one that writes rows of other chunks, and shared by the others
 }
 
 // How much is copied at a time: one commit has rows for several round trips of a slow network, and
@@ -194,16 +197,22 @@ func (c *copier) copy(ctx context.Context, name string) error {
 }
 
 // write is Write. A row of DEST with a unique value that SRC has in another row by now is written
-// in the same commit, as SRC has it.
+// in the same commit, as SRC has it, while no other chunk is: one of them has the row as well, and
+// it counts once.
 func (c *copier) write(ctx context.Context, chunk [][]expr.Value) error {
+	c.moves.RLock()
+	err := c.Write(ctx, chunk)
+	c.moves.RUnlock()
+	var taken *table.UniqueError
+	if !errors.As(err, &taken) {
+		return err
+	}
+	c.moves.Lock()
+	defer c.moves.Unlock()
 	freed := map[string]bool{}
-	for {
-		err := c.Write(ctx, chunk)
-		var taken *table.UniqueError
-		if !errors.As(err, &taken) || freed[fmt.Sprint(taken.Key)] {
-			return err
-		}
-		freed[fmt.Sprint(taken.Key)] = true
+	for errors.As(err, &taken) && !freed[fmt.Sprint(taken.Key)] {
+		name := fmt.Sprint(taken.Key)
+		freed[name] = true
 		row, e := c.from.Get(ctx, taken.Key...)
 		if e != nil {
 			return fmt.Errorf("%w; SRC: %v", err, e)
@@ -214,8 +223,13 @@ func (c *copier) write(ctx context.Context, chunk [][]expr.Value) error {
 				values = append(values, row[i])
 			}
 		}
-		chunk = append([][]expr.Value{c.row(values)}, chunk...)
+		chunk = slices.DeleteFunc(chunk, func(row []expr.Value) bool {
+			return fmt.Sprint(c.key(row)) == name
+		})
+		chunk = append(chunk, c.row(values))
+		err = c.Write(ctx, chunk)
 	}
+	return err
 }
 
 // row returns a row of DEST.

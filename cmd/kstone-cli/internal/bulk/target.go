@@ -145,13 +145,20 @@ func (t *Target) Write(ctx context.Context, chunk [][]expr.Value) error {
 	})
 }
 
+// key returns the primary key of a row.
+func (t *Target) key(row []expr.Value) []expr.Value {
+	var key []expr.Value
+	for _, ordinal := range t.def.KeyOrdinals() {
+		key = append(key, row[ordinal])
+	}
+	return key
+}
+
 // missing returns the rows that DEST does not have as they are.
 func (t *Target) missing(ctx context.Context, chunk [][]expr.Value) ([][]expr.Value, error) {
 	keys := make([][]expr.Value, len(chunk))
 	for i, row := range chunk {
-		for _, ordinal := range t.def.KeyOrdinals() {
-			keys[i] = append(keys[i], row[ordinal])
-		}
+		keys[i] = t.key(row)
 	}
 	same := make([]bool, len(chunk))
 	var failed error
