@@ -13,22 +13,22 @@ func (t *Table) GetBatch(ls []base.Lookup, which []uint32, snap base.SeqNum) {
 	case stateEmpty:
 		return
 	case stateFrozen:
-		t.getBatch(ls, which, snap)
+		t.getBatch(ls, which, snap, false)
 		return
 	}
 	for len(which) > 0 {
 		n := min(len(which), batchLocked)
 		t.mu.Lock()
-		t.getBatch(ls, which[:n], snap)
+		t.getBatch(ls, which[:n], snap, true)
 		t.mu.Unlock()
 		which = which[n:]
 	}
 }
 
-func (t *Table) getBatch(ls []base.Lookup, which []uint32, snap base.SeqNum) {
+func (t *Table) getBatch(ls []base.Lookup, which []uint32, snap base.SeqNum, locked bool) {
 	var e base.Entry
 	for _, i := range which {
-		if l := &ls[i]; t.get(l.Key, l.Hash, snap, &e) {
+		if l := &ls[i]; t.get(l.Key, l.Hash, snap, &e, locked) {
 			l.Set(&e)
 		}
 	}

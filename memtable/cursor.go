@@ -15,8 +15,8 @@ const (
 	batchGrowth = 4
 	maxBatch    = 64
 
-	// maxLooks bounds how many keys one batch looks at, visible or not, and with it
-	// the time that the table stays locked.
+	// maxLooks bounds how many keys one batch looks at, visible or not, and how many versions
+	// of a key, and with it the time that the table stays locked.
 	maxLooks = 256
 )
 
@@ -55,6 +55,7 @@ type Cursor struct {
 	done  bool      // nothing visible follows the batch in its direction
 	far   uint32    // the last node the batch looked at
 	skip  uint32    // the node before the batch, 0 for none
+	deep  uint32    // a version of far at which the search for the visible one stopped, or 0
 	looks int       // nodes the batch may still look at under this lock
 	look  func(item) bool
 	rows  [maxBatch]row
@@ -176,9 +177,16 @@ func (c *Cursor) show() bool {
 func (c *Cursor) read(dir direction, from start) bool {
 	c.dir, c.n, c.i, c.done = dir, 0, 0, false
 	for {
-		c.looks, c.skip, c.far = maxLooks, from.node, from.node
+		c.looks, c.skip, c.far, c.deep = maxLooks, from.node, from.node, 0
 		c.done = true // unless collect stops the walk
 		c.t.walk(c, from)
+		if c.deep != 0 {
+			c.done = false
+			if ver := c.t.older(c.chunks, c.deep, c.snap); ver != 0 {
+				c.rows[c.n] = row{c.far, ver}
+				c.n++
+			}
+		}
 		if c.n > 0 {
 			return c.show()
 		}
@@ -198,7 +206,12 @@ func (c *Cursor) collect(it item) bool {
 		return false // and done
 	}
 	c.far = it.node
-	if ver := c.chunks.visible(it.node, c.snap); ver != 0 {
+	ver, ok := c.chunks.visible(c.chunks.word(it.node, nodeHead), c.snap)
+	if !ok {
+		c.deep = ver
+		return false
+	}
+	if ver != 0 {
 		c.rows[c.n] = row{it.node, ver}
 		c.n++
 	}

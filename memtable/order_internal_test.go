@@ -333,3 +333,49 @@ func TestLockedTime(t *testing.T) {
 		t.Errorf("%d keys under one lock, want %d", looked, maxLooks)
 	}
 }
+
+// TestDeepVersions reads a version below more than are passed under one lock.
+func TestDeepVersions(t *testing.T) {
+	tab := New(Options{})
+	keys := []string{"a", "hot", "z"}
+	for _, key := range keys {
+		putKey(tab, []byte(key), 5, nil)
+	}
+	for seq := range base.SeqNum(10 * maxLooks) {
+		putKey(tab, []byte("hot"), 6+seq, nil)
+	}
+	hash := base.Hash([]byte("hot"), 1)
+	node := tab.index.find(tab.arena.chunks, []byte("hot"), hash)
+	head := tab.arena.chunks.word(node, nodeHead)
+	if ver, ok := tab.arena.chunks.visible(head, 5); ok || tab.arena.chunks.seq(ver) == 5 {
+		t.Error("one step passes all versions")
+	}
+	for _, state := range []string{"active", "frozen"} {
+		var e base.Entry
+		if !tab.Get([]byte("hot"), hash, 5, &e) || e.Seq != 5 {
+			t.Errorf("%s: Get finds seq %d", state, e.Seq)
+		}
+		if tab.Get([]byte("hot"), hash, 4, &e) {
+			t.Errorf("%s: Get at 4 finds seq %d", state, e.Seq)
+		}
+		ls := []base.Lookup{{Key: []byte("hot"), Hash: hash}}
+		if tab.GetBatch(ls, []uint32{0}, 5); ls[0].Seq != 5 {
+			t.Errorf("%s: GetBatch finds seq %d", state, ls[0].Seq)
+		}
+		c := tab.NewCursor(5)
+		got := ""
+		for ok := c.First(); ok; ok = c.Next() {
+			got += fmt.Sprintf("%s@%d ", c.Entry().Key, c.Entry().Seq)
+		}
+		for ok := c.Last(); ok; ok = c.Prev() {
+			got += fmt.Sprintf("%s@%d ", c.Entry().Key, c.Entry().Seq)
+		}
+		if want := "a@5 hot@5 z@5 z@5 hot@5 a@5 "; got != want {
+			t.Errorf("%s: %s, want %s", state, got, want)
+		}
+		if tab.NewCursor(4).First() {
+			t.Errorf("%s: a cursor at 4 shows a key", state)
+		}
+		tab.Freeze()
+	}
+}

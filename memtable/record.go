@@ -102,14 +102,16 @@ func (c chunkTable) kind(ver uint32) base.Kind {
 	return base.Kind(c.at(ver)[versionSeqKind])
 }
 
-// visible returns the newest version of a node with a sequence number of at most
-// snap, or 0.
-func (c chunkTable) visible(node uint32, snap base.SeqNum) uint32 {
-	ver := c.word(node, nodeHead)
-	for ver != 0 && c.seq(ver) > snap {
+// visible returns the newest version from ver on with a sequence number of at most snap, or 0.
+// It is not ok if that is further than maxLooks away: there it goes on from what it returns.
+func (c chunkTable) visible(ver uint32, snap base.SeqNum) (_ uint32, ok bool) {
+	for range maxLooks {
+		if ver == 0 || c.seq(ver) <= snap {
+			return ver, true
+		}
 		ver = c.word(ver, versionPrev)
 	}
-	return ver
+	return ver, false
 }
 
 // load fills e with a version. It leaves e.Key alone and reads no changing word.

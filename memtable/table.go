@@ -291,29 +291,49 @@ func (t *Table) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) bo
 	case stateEmpty:
 		return false
 	case stateFrozen:
-		return t.get(key, hash, snap, e)
+		return t.get(key, hash, snap, e, false)
 	}
 	if t.index.absent(hash) {
 		return false
 	}
 	t.mu.Lock()
-	found := t.get(key, hash, snap, e)
+	found := t.get(key, hash, snap, e, true)
 	t.mu.Unlock()
 	return found
 }
 
-func (t *Table) get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) bool {
+// get is Get. If the table is locked it is not while more versions than a few are passed.
+func (t *Table) get(
+	key []byte, hash uint64, snap base.SeqNum, e *base.Entry, locked bool,
+) bool {
 	c := t.arena.chunks
 	node := t.index.find(c, key, hash)
 	if node == 0 {
 		return false
 	}
-	ver := c.visible(node, snap)
+	ver, ok := c.visible(c.word(node, nodeHead), snap)
+	if !ok {
+		if locked {
+			t.mu.Unlock()
+			defer t.mu.Lock()
+		}
+		ver = t.older(c, ver, snap)
+	}
 	if ver == 0 {
 		return false
 	}
 	c.load(ver, e)
 	return true
+}
+
+// older is chunkTable.visible to the end: writers come between its steps.
+func (t *Table) older(c chunkTable, ver uint32, snap base.SeqNum) uint32 {
+	for ok := false; !ok; {
+		t.mu.Lock()
+		ver, ok = c.visible(ver, snap)
+		t.mu.Unlock()
+	}
+	return ver
 }
 
 // Freeze makes the table immutable: from now on no reader takes a lock. The caller
