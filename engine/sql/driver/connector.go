@@ -42,7 +42,7 @@ func (Driver) OpenConnector(name string) (driver.Connector, error) {
 // NewConnector returns a connector, for sql.OpenDB, to a database that the program has open and
 // closes after the sql.DB.
 func NewConnector(db *table.DB) driver.Connector {
-	return &connector{handle: &handle{db: db, refs: 1}}
+	return &connector{handle: &handle{db: db}}
 }
 
 // connector makes the connections of one sql.DB.
@@ -62,19 +62,37 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	h, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{handle: h, session: engine.Open(h.db)}, nil
+}
+
+// open returns the handle with one more reference. Nothing waits for another Connect that opens the
+// database longer than its context lasts.
+func (c *connector) open(ctx context.Context) (*handle, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		return nil, errors.New("kstone: the sql.DB is closed")
+	if !c.closed && c.handle != nil {
+		return c.handle.hold(), nil
 	}
-	if c.handle == nil {
+	if !c.closed {
+		c.mu.Unlock()
 		h, err := c.source.open(ctx)
+		c.mu.Lock()
 		if err != nil {
 			return nil, err
 		}
-		c.handle = h
+		if c.handle == nil && !c.closed {
+			c.handle = h.hold()
+		}
+		defer h.release()
 	}
-	return &conn{handle: c.handle.hold(), session: engine.Open(c.handle.db)}, nil
+	if c.closed {
+		return nil, errors.New("kstone: the sql.DB is closed")
+	}
+	return c.handle.hold(), nil
 }
 
 // Close implements io.Closer: sql.DB.Close calls it.

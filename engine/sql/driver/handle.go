@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/local"
@@ -16,29 +17,74 @@ import (
 type handle struct {
 	db      *table.DB
 	engine  *engine.DB // nil of a database that is the program's
-	path    string
-	options string // source.text
-	refs    int    // Guarded by handles.mu
+	place   *place     // nil of it, too
+	options string     // source.text
+	refs    atomic.Int64
 }
 
-// handles are the open databases of directories, by their paths.
-var handles = struct {
-	mu   sync.Mutex
-	open map[string]*handle
-}{open: map[string]*handle{}}
+// place is the path of a directory. Why a turn: while a database opens or closes a second one would
+// be refused by the lock of the directory; those of other paths do not wait.
+type place struct {
+	path   string
+	turn   chan struct{} // holds what has the turn
+	handle *handle       // of the open database, or nil. Guarded by turn
+	users  int           // what has the turn or waits, and the handle. Guarded by places.mu
+}
 
-// open returns the handle of a database with one more reference. Why it opens it under the lock:
-// a second one would be refused by the lock of the directory.
+// places are those in use, by their paths.
+var places = struct {
+	mu sync.Mutex
+	at map[string]*place
+}{at: map[string]*place{}}
+
+// enter takes the turn of a path. That of each database in memory is another one.
+func enter(ctx context.Context, path string) (*place, error) {
+	places.mu.Lock()
+	p := places.at[path]
+	if p == nil {
+		p = &place{path: path, turn: make(chan struct{}, 1)}
+		if path != memory {
+			places.at[path] = p
+		}
+	}
+	p.users++
+	places.mu.Unlock()
+	select {
+	case p.turn <- struct{}{}:
+		return p, nil
+	case <-ctx.Done():
+		p.leave(1)
+		return nil, ctx.Err()
+	}
+}
+
+// exit gives the turn to the next one.
+func (p *place) exit() {
+	<-p.turn
+	p.leave(1)
+}
+
+func (p *place) leave(users int) {
+	places.mu.Lock()
+	defer places.mu.Unlock()
+	if p.users -= users; p.users == 0 && places.at[p.path] == p {
+		delete(places.at, p.path)
+	}
+}
+
+// open returns the handle of a database with one more reference.
 func (s *source) open(ctx context.Context) (*handle, error) {
-	handles.mu.Lock()
-	defer handles.mu.Unlock()
-	if h := handles.open[s.path]; h != nil {
+	p, err := enter(ctx, s.path)
+	if err != nil {
+		return nil, err
+	}
+	defer p.exit()
+	if h := p.handle; h != nil {
 		if h.options != s.text {
 			return nil, fmt.Errorf("kstone: %s is open already, with the options %q, not %q",
 				s.path, h.options, s.text)
 		}
-		h.refs++
-		return h, nil
+		return h.hold(), nil
 	}
 	e, err := engine.Open(s.path, &s.engine)
 	if err != nil {
@@ -48,30 +94,28 @@ func (s *source) open(ctx context.Context) (*handle, error) {
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	h := &handle{db: db, engine: e, path: s.path, options: s.text, refs: 1}
-	if !s.engine.InMemory {
-		handles.open[s.path] = h
-	}
-	return h, nil
+	p.leave(-1)
+	p.handle = &handle{db: db, engine: e, place: p, options: s.text}
+	return p.handle.hold(), nil
 }
 
 // hold adds a reference.
 func (h *handle) hold() *handle {
-	handles.mu.Lock()
-	defer handles.mu.Unlock()
-	h.refs++
+	h.refs.Add(1)
 	return h
 }
 
-// release removes one. Why it closes under the lock: the next open waits for it.
+// release removes one.
 func (h *handle) release() error {
-	handles.mu.Lock()
-	defer handles.mu.Unlock()
-	if h.refs--; h.refs > 0 || h.engine == nil {
+	if h.engine == nil {
 		return nil
 	}
-	if handles.open[h.path] == h {
-		delete(handles.open, h.path)
+	h.place.turn <- struct{}{} // the handle is a user
+	defer func() { <-h.place.turn }()
+	if h.refs.Add(-1) > 0 {
+		return nil
 	}
+	h.place.handle = nil
+	defer h.place.leave(1)
 	return errors.Join(h.db.Close(), h.engine.Close())
 }
