@@ -77,8 +77,10 @@ func TestConditionsOfUpdates(t *testing.T) {
 		return nil
 	}
 	ok(t, people.Update(ctx, row(t, 1), older, table.IfVersion(version)))
-	err = people.Update(ctx, row(t, 1), older, table.IfVersion(version))
-	wantIs(t, err, table.ErrConditionFailed)
+	for _, old := range []uint64{version, 0} {
+		err = people.Update(ctx, row(t, 1), older, table.IfVersion(old))
+		wantIs(t, err, table.ErrConditionFailed)
+	}
 	byName := expr.Column{Source: plan.Unresolved, Name: "age"}
 	err = people.Delete(ctx, row(t, 1), table.If(eq(byName, 30)))
 	wantIs(t, err, table.ErrConditionFailed)

@@ -12,15 +12,16 @@ import (
 
 // Condition is what Update and Delete require of the row: see IfVersion and If.
 type Condition struct {
-	version uint64
-	where   expr.Expr
-	params  []expr.Value
-	err     error
+	versioned bool
+	version   uint64 // if versioned
+	where     expr.Expr
+	params    []expr.Value
+	err       error
 }
 
 // IfVersion requires that the row is still the one that GetVersion returned with this
 // version.
-func IfVersion(version uint64) Condition { return Condition{version: version} }
+func IfVersion(version uint64) Condition { return Condition{versioned: true, version: version} }
 
 // If requires that a predicate is true of the row. Its columns have source 0, or are
 // plan.Unresolved.
@@ -35,7 +36,7 @@ func (c *Condition) holds(t *schema.Table, it *store.Item, row []expr.Value) err
 	if c.err != nil {
 		return c.err
 	}
-	if c.version != 0 {
+	if c.versioned {
 		if it.Version != c.version {
 			return ErrConditionFailed
 		}
