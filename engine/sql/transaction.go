@@ -206,7 +206,7 @@ func (s *Session) begin(ctx context.Context, readOnly bool) error {
 // toSavepoint runs RELEASE or ROLLBACK TO. Of savepoints with one name the latest counts.
 func (s *Stmt) toSavepoint(t *transaction, tree *syntax.Transaction) error {
 	i := len(t.savepoints) - 1
-	for i >= 0 && t.savepoints[i].name != tree.Savepoint.Text {
+	for i >= 0 && !sameName(t.savepoints[i].name, tree.Savepoint.Text) {
 		i--
 	}
 	if i < 0 {
