@@ -420,7 +420,11 @@ func (sc *scope) count(where string, e syntax.Expr) expr.Expr {
 		return sc.mark(sc.b.param(e), e.Pos)
 	case *syntax.Literal:
 		v := sc.b.literal(e)
-		if n, ok := v.AsInt(); e.Kind == syntax.LiteralNull || ok && n >= 0 {
+		n, ok := v.AsInt()
+		if !ok && where == "LIMIT" && v.Kind() == expr.KindUint {
+			v = expr.Null() // above all numbers of rows: MySQL has OFFSET with a LIMIT only
+		}
+		if v.IsNull() || ok && n >= 0 {
 			return sc.mark(expr.Const{Value: v}, e.Pos)
 		}
 	}
