@@ -262,6 +262,7 @@ func (sc *scope) join(i int, s *syntax.Source) {
 	if i == 0 {
 		return
 	}
+	sc.inOrder(i)
 	sc.sel.Joins = append(sc.sel.Joins, plan.Join{})
 	join := &sc.sel.Joins[i-1]
 	switch s.Join {
@@ -278,7 +279,6 @@ func (sc *scope) join(i int, s *syntax.Source) {
 	case s.Using != nil:
 		join.On = sc.using(i, s.Using)
 	}
-	sc.inOrder(i)
 }
 
 func (sc *scope) hint(source int, index string) {

@@ -69,6 +69,7 @@ func (sc *scope) nest(s *syntax.Source) {
 	in := &scope{b: b, outer: sc.outer, depth: sc.depth, ast: sc.ast, sel: &plan.Select{}}
 	in.begin()
 	in.sources(s.Nested)
+	before := sc.starColumns("")
 	to := map[found]found{} // from the columns there to those here
 	var outputs []boundOutput
 	var names []string
@@ -92,14 +93,15 @@ func (sc *scope) nest(s *syntax.Source) {
 	name := strings.Join(names, "+")
 	b.describe(in.sel, name, outputs, s.Table.Pos)
 	sc.sel.From = append(sc.sel.From, plan.Source{Queries: []*plan.Select{in.sel}, Alias: name})
+	for _, f := range in.starColumns("") {
+		before = append(before, to[f])
+	}
+	sc.merged.columns, sc.merged.known = before, i+1
 	sc.merged.include(&in.merged, to, sc)
 }
 
 // include adds what USING has merged in a source; to has the columns of that here.
 func (m *merged) include(in *merged, to map[found]found, sc *scope) {
-	for _, f := range in.columns {
-		m.columns = append(m.columns, to[f])
-	}
 	for f := range in.hidden {
 		m.hide(to[f])
 	}
@@ -150,13 +152,16 @@ func (sc *scope) exchanged(from []syntax.Source) []syntax.Source {
 	return append([]syntax.Source{kept, other}, from[last+1:]...)
 }
 
-// inOrder puts the parts of the first two sources in the order in which they are written, after
-// the second was joined.
+// inOrder puts the parts of the first two sources and their columns in the order in which they are
+// written.
 func (sc *scope) inOrder(source int) {
 	if source != 1 || !sc.merged.right {
 		return
 	}
-	first := func(p part) bool { return p.source == 1 }
-	n := slices.IndexFunc(sc.parts, first)
-	sc.parts = slices.Concat(sc.parts[n:], sc.parts[:n])
+	slices.SortStableFunc(sc.parts, func(a, b part) int { return b.source - a.source })
+	if sc.merged.known > 0 {
+		all := sc.starColumns("")
+		slices.SortStableFunc(all, func(a, b found) int { return b.source - a.source })
+		sc.merged.columns, sc.merged.known = all, 2
+	}
 }

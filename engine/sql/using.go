@@ -10,14 +10,17 @@ import (
 )
 
 // JOIN … USING and NATURAL JOIN are joins ON equal columns. Without a table before it, the name of
-// such a column stands for that of the left side, and * has it once and first. A RIGHT JOIN is a
-// LEFT JOIN with its sides exchanged, so that the left side is what is always there. Of a FULL
-// JOIN neither is, and the name stands for the first of the columns that is not NULL.
+// such a column stands for that of the left side, and * has it once, before those that an earlier
+// join has made first. A RIGHT JOIN is a LEFT JOIN with its sides exchanged, so that the left side
+// is what is always there. Of a FULL JOIN neither is, and the name stands for the first of the
+// columns that is not NULL.
 
 // merged are the columns that USING has joined.
 type merged struct {
-	columns []found        // of the left sides
-	hidden  map[found]bool // of the right sides
+	hidden map[found]bool // the columns of the right sides
+	// columns are those of * of the first sources, whose number is known.
+	columns []found
+	known   int
 	// either has what the columns stand for after a FULL JOIN.
 	either map[found]expr.Expr
 	// right says that the first two sources are exchanged.
@@ -35,6 +38,7 @@ func (m *merged) expr(sc *scope, f found) expr.Expr {
 // using returns the condition that columns of a source are equal to those of the sources before.
 func (sc *scope) using(source int, names []syntax.Name) expr.Expr {
 	var terms []expr.Expr
+	var first []found
 	for _, n := range names {
 		ref := &syntax.Ref{At: syntax.At{Pos: n.Pos}, Column: n.Text}
 		left, right := sc.sides(source, n)
@@ -43,16 +47,18 @@ func (sc *scope) using(source int, names []syntax.Name) expr.Expr {
 		terms = append(terms, sc.mark(expr.Cmp{Op: expr.Eq, L: sc.coerceTo(r, l, ref),
 			R: sc.coerceTo(l, r, ref)}, n.Pos))
 		sc.merged.hide(right)
-		sc.merged.columns = slices.DeleteFunc(sc.merged.columns,
-			func(f found) bool { return f == right })
 		if sc.sel.Joins[source-1].Kind == plan.Full {
 			sc.merged.stand(left, expr.Func{Name: "coalesce", Args: []expr.Expr{l, r},
 				Pos: sc.b.place(n.Pos)})
 		}
-		if !slices.Contains(sc.merged.columns, left) {
-			sc.merged.columns = append(sc.merged.columns, left)
+		first = append(first, left)
+	}
+	for _, f := range sc.starColumns("") {
+		if !sc.merged.hidden[f] && !slices.Contains(first, f) {
+			first = append(first, f)
 		}
 	}
+	sc.merged.columns, sc.merged.known = first, source+1
 	return expr.AllOf(terms)
 }
 
@@ -97,12 +103,9 @@ func (sc *scope) sides(source int, n syntax.Name) (left, right found) {
 // is written first.
 func (sc *scope) common(source, pos int) (names []syntax.Name) {
 	visible := func(own bool) (out []string) {
-		for _, p := range sc.parts {
-			for _, name := range columnNames(p.table) {
-				f, _ := p.column(name)
-				if (p.source == source) == own && !sc.merged.hidden[f] {
-					out = append(out, name)
-				}
+		for _, f := range sc.starColumns("") {
+			if (f.source == source) == own {
+				out = append(out, sc.columnOf(f).Name)
 			}
 		}
 		return out
@@ -125,18 +128,17 @@ func (sc *scope) common(source, pos int) (names []syntax.Name) {
 
 // starColumns returns the columns of *, or of table.*.
 func (sc *scope) starColumns(table string) (out []found) {
+	known := 0
 	if table == "" {
-		out = slices.Clone(sc.merged.columns)
+		out, known = slices.Clone(sc.merged.columns), sc.merged.known
 	}
 	for _, p := range sc.parts {
-		if table != "" && !sameName(table, p.name) {
+		if p.source < known || table != "" && !sameName(table, p.name) {
 			continue
 		}
 		for j := range p.table.Columns {
-			f := found{p.source, p.base + j}
-			again := sc.merged.hidden[f] || slices.Contains(sc.merged.columns, f)
-			if !p.table.Columns[j].Dropped && (table != "" || !again) {
-				out = append(out, f)
+			if !p.table.Columns[j].Dropped {
+				out = append(out, found{p.source, p.base + j})
 			}
 		}
 	}
