@@ -275,8 +275,8 @@ func TestFewLargeValuesMakeNoFile(t *testing.T) {
 // Goal: what asks whether a key is there, or has changed, needs no large value. Method: the value
 // files are gone.
 //
-// Promise (reads and writes): Has, conditions on existence and versions, FilterNew, InsertNew and
-// the check of a transaction read no large values.
+// Promise (reads and writes): Has, estimates, conditions on existence and versions, FilterNew,
+// InsertNew and the check of a transaction read no large values.
 func TestExistenceReadsNoValues(t *testing.T) {
 	fsys := vfs.NewMem()
 	o := largeOptions()
@@ -288,11 +288,23 @@ func TestExistenceReadsNoValues(t *testing.T) {
 		ok(t, db.Put(keys[i], bytes.Repeat([]byte{byte(i)}, 200)))
 		there[i] = engine.Item{Key: keys[i], Value: []byte("new")}
 	}
+	for i := range 8 {
+		ok(t, db.Put(pksk("p", fmt.Sprint(i)), bytes.Repeat([]byte{byte(i)}, 200)))
+	}
 	ok(t, db.Flush(ctx))
 	removeValues(t, fsys)
 	if has, err := db.Has(keys[0]); !has || err != nil {
 		t.Errorf("Has: %v, %v", has, err)
 	}
+	few := engine.Query{PK: []byte("p"), SK: engine.SKRange([]byte("3"), []byte("5"))}
+	if n, err := db.CountAbout(few); n != 2 || err != nil {
+		t.Errorf("CountAbout: %v, %v", n, err)
+	}
+	ok(t, db.Delete(keys[7])) // in a memtable, beside the file that has it
+	if n, err := db.CountScan(ctx, engine.Scan{}); n != 15 || err != nil {
+		t.Errorf("CountScan: %d, %v", n, err)
+	}
+	keys, there = keys[:7], there[:7]
 	for _, n := range []int{2, len(keys)} { // one by one, and together
 		has, err := db.MultiHas(ctx, keys[:n], nil)
 		if err != nil || slices.Contains(has, false) {

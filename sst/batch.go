@@ -95,9 +95,9 @@ func (b *Batch) Ask(r *Reader, ls []base.Lookup, which []uint32, snap base.SeqNu
 	}
 }
 
-// Answer answers the questions as Reader.Get does: lookups that it finds are Done. It
-// forgets the questions, also after an error, when some lookups may be Done. It does not
-// allocate when everything is cached.
+// Answer answers the questions as Reader.Find does, and reads large values: lookups that it
+// finds are Done. It forgets the questions, also after an error, when some lookups may be Done. It
+// does not allocate when everything is cached.
 func (b *Batch) Answer(ls []base.Lookup, snap base.SeqNum) error {
 	defer b.Forget()
 	return b.answer(ls, snap)

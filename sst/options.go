@@ -156,7 +156,7 @@ type ReaderOptions struct {
 	// Seed and DBID must be those the file was written with.
 	Seed uint64
 	DBID [16]byte
-	// SeedUnknown is for tools that have only the file: Describe and cursors work, Get
+	// SeedUnknown is for tools that have only the file: Describe and cursors work, Find
 	// and Verify, which ask the filters, do not.
 	SeedUnknown bool
 	// Stats receives the counters; nil drops them. Readers may share one.

@@ -123,22 +123,12 @@ func (r *Reader) mayCover(key []byte, snap base.SeqNum) bool {
 		bytes.Compare(key, r.meta.Smallest) >= 0 && bytes.Compare(key, r.meta.Largest) <= 0
 }
 
-// Get finds the newest version of key, tombstones included, with a sequence number
+// Find finds the newest version of key, tombstones included, with a sequence number
 // of at most snap. Hash is base.Hash(key, Seed). Range tombstones are not applied.
 //
 // It sets every field of e but Key. The value is a view into a decoded block, or a copy, and
-// stays valid as long as it is referenced. A cached Get does not allocate. A large value is read
-// from its file. The filter is not asked after many lookups that have found their keys.
-func (r *Reader) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bool, error) {
-	found, err := r.Find(key, hash, snap, e)
-	if found && e.Large {
-		e.Value, err = r.CachedValue(e.Value)
-		e.Large = false
-	}
-	return found && err == nil, err
-}
-
-// Find is Get that does not read a large value: e has the reference to it.
+// stays valid as long as it is referenced; of a large value it is the reference. A cached Find does
+// not allocate. The filter is not asked after many lookups that have found their keys.
 func (r *Reader) Find(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bool, error) {
 	if !r.mayCover(key, snap) {
 		return false, nil

@@ -21,6 +21,16 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
+// Get is Find, with large values.
+func (r *Reader) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bool, error) {
+	found, err := r.Find(key, hash, snap, e)
+	if found && e.Large {
+		e.Value, err = r.CachedValue(e.Value)
+		e.Large = false
+	}
+	return found && err == nil, err
+}
+
 // TestEveryFailedRead: whichever operation of a way to read fails, alone or with all that
 // follow, the way fails with its error, and works when the device does again.
 func TestEveryFailedRead(t *testing.T) {

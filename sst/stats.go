@@ -14,7 +14,7 @@ type Stats struct {
 	prunedBlocks, prunedFiles atomic.Uint64
 }
 
-// The counters. A cached Get touches one of them.
+// The counters. A cached Find touches one of them.
 const (
 	statNegatives       = iota // reads a filter answered with "absent"
 	statFilteredLookups        // accesses to a data block after a filter's "perhaps"

@@ -46,7 +46,7 @@ func (s *Stripe) CountAbout(lo, hi []byte, mayHold func(zone.Columns) bool) (flo
 	c := countCursors.Get().(*Cursor)
 	defer countCursors.Put(c)
 	defer c.Close()
-	err = c.Add(s, &Bounds{Lo: lo, Hi: hi, Snap: base.MaxSeqNum}, nil)
+	err = c.Add(s, &Bounds{Lo: lo, Hi: hi, Snap: base.MaxSeqNum, KeysOnly: true}, nil)
 	for read := 0; err == nil; {
 		rows := len(c.Rows())
 		if read += rows; rows == 0 {

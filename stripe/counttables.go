@@ -99,7 +99,7 @@ func (c *tableCount) beside(e *base.Entry, alone bool, newer []*memtable.Table) 
 		if i == len(r.Files) {
 			continue
 		}
-		found, err := r.Files[i].Reader.Get(e.Key, hash, c.snap, &other)
+		found, err := r.Files[i].Reader.Find(e.Key, hash, c.snap, &other)
 		if err != nil {
 			return false, err
 		}
