@@ -96,8 +96,10 @@ func (t *Table[T]) noKey(b *binding, what string) error {
 		t.name, strings.Join(names, ", "), what)
 }
 
-// Load reads the row that has the primary key of row, into row: the fastest way to a row. The
-// error matches table.ErrNotFound if there is none; row is unchanged then.
+// Load reads the row that has the primary key of row, into row: the fastest way to a row. Texts
+// that are equal stay as they are, without a copy: a struct of Each keeps those of its key, which
+// are not valid after the loop. The error matches table.ErrNotFound if there is none; row is
+// unchanged then.
 func (t *Table[T]) Load(ctx context.Context, r table.Reader, row *T) error {
 	b, err := t.bind(r.DB())
 	if err != nil {
