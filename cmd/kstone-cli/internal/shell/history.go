@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bufio"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -50,7 +51,7 @@ func (h *History) Lines() []string {
 	defer f.Close()
 	var lines []string
 	in := bufio.NewScanner(f)
-	in.Buffer(nil, 1<<20)
+	in.Buffer(nil, math.MaxInt) // statements may be long
 	for in.Scan() {
 		line := in.Text()
 		more, goesOn := strings.CutPrefix(line, "\t")

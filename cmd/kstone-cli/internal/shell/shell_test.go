@@ -107,14 +107,16 @@ func TestHistory(t *testing.T) {
 	if lines := h.Lines(); len(lines) != 0 {
 		t.Fatalf("a new history has %q", lines)
 	}
+	long := strings.Repeat("x", 3<<20)
+	h.Add(long)
 	h.Add("get a")
 	h.Add(" get secret")
 	h.Add("put k 'a\nb'")
 	h.Add("")
 	h.Add("get b")
 	if got := shell.OpenHistory(name).Lines(); !slices.Equal(got,
-		[]string{"get a", "put k 'a\nb'", "get b"}) {
-		t.Errorf("history %q", got)
+		[]string{long, "get a", "put k 'a\nb'", "get b"}) {
+		t.Errorf("history %.100q", got)
 	}
 	info, err := os.Stat(name)
 	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
