@@ -26,6 +26,7 @@ var statements = map[string]string{
 			('Pisa', 90000, 185.5, 0.5, 0, NULL, NULL), ('Ulm', NULL, NULL, NULL, NULL, NULL, x'');
 		CREATE TABLE "odd one" (k, v INTEGER);
 		INSERT INTO "odd one" VALUES (1, 1), ('a', 'text'), (x'01', NULL), (NULL, 2.5);
+		INSERT INTO towns (id) VALUES (41); DELETE FROM towns WHERE id = 41;
 		CREATE TABLE pairs (a TEXT, b INT, v TEXT UNIQUE, PRIMARY KEY (a, b)) WITHOUT ROWID;
 		INSERT INTO pairs VALUES ('x', 2, NULL), ('x', 10, 'ten'), ('y', 1, NULL);
 		CREATE TABLE people (name TEXT COLLATE NOCASE PRIMARY KEY, mail TEXT);
@@ -35,6 +36,8 @@ var statements = map[string]string{
 		INSERT INTO nulls VALUES (NULL, 1), (NULL, 2), ('k', 3);
 		CREATE TABLE mine (rowid TEXT, oid INT);
 		INSERT INTO mine VALUES ('a', 1), ('a', 1);
+		CREATE TABLE plain (id INTEGER PRIMARY KEY /* no
+			AUTOINCREMENT */, "REFERENCES" TEXT DEFAULT 'CHECK'); -- COLLATE
 		CREATE VIEW v AS SELECT * FROM towns;
 		CREATE TRIGGER t AFTER INSERT ON pairs BEGIN SELECT 1; END;
 		CREATE VIRTUAL TABLE words USING fts5 (word);`,

@@ -187,8 +187,8 @@ func (c *copier) copy(ctx context.Context, name string) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	if n := c.from.NextNumber(); err == nil && n > 1 && c.def.IdentityColumn() >= 0 {
-		err = c.to.SkipNumbers(ctx, n)
+	if err == nil {
+		err = c.SkipNumbers(ctx, c.from.NextNumber())
 	}
 	if err == nil {
 		err = c.Analyze(ctx)

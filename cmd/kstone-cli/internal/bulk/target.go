@@ -86,6 +86,14 @@ func (t *Target) Summary() string {
 		figure.Count(t.read.rows-t.written.Load()), t.read)
 }
 
+// SkipNumbers makes sure that an identity column, if there is one, gets no number below next.
+func (t *Target) SkipNumbers(ctx context.Context, next int64) error {
+	if next <= 1 || t.def.IdentityColumn() < 0 {
+		return nil
+	}
+	return t.to.SkipNumbers(ctx, next)
+}
+
 // Analyze takes statistics of what was written: commands that only read cannot store them.
 func (t *Target) Analyze(ctx context.Context) error {
 	_, err := t.dest.Analyze(ctx, t.to.Name(), &table.AnalyzeOptions{SampleRows: importSample})

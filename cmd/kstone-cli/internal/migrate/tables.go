@@ -108,6 +108,9 @@ func (c *tableCopy) copy(ctx context.Context, dest *cli.Tables, definition strin
 		err = c.rows(ctx, target)
 	}
 	if err == nil {
+		err = target.SkipNumbers(ctx, c.table.Next)
+	}
+	if err == nil {
 		err = target.Analyze(ctx)
 	}
 	if err == nil {

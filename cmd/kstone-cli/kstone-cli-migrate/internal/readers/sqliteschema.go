@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/migrate"
 )
@@ -54,6 +56,7 @@ func (s *sqliteFile) read(ctx context.Context) error {
 	for _, o := range objects {
 		switch {
 		case strings.HasPrefix(o.name, "sqlite_"), o.kind == "index":
+		case o.kind == "trigger" && s.leave(o.table, "the trigger "+o.name):
 		case o.kind != "table":
 			s.left = append(s.left, fmt.Sprintf("the %s %s", o.kind, o.name))
 		case kinds[o.name] != "table":
@@ -65,6 +68,17 @@ func (s *sqliteFile) read(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// leave notes what of a table is not carried over, if that is.
+func (s *sqliteFile) leave(table, what string) bool {
+	i := slices.IndexFunc(s.tables, func(t migrate.Table) bool {
+		return strings.EqualFold(t.Name, table)
+	})
+	if i >= 0 {
+		s.tables[i].Left = append(s.tables[i].Left, what)
+	}
+	return i >= 0
 }
 
 // sqliteColumn is a row of pragma_table_xinfo.
@@ -94,7 +108,8 @@ func (s *sqliteFile) table(ctx context.Context, o object, objects []object) erro
 	if t.Count, counts, err = s.storages(ctx, o.name, names); err != nil {
 		return err
 	}
-	upper := strings.ToUpper(o.sql)
+	words := wordsOf(o.sql)
+	numbers := slices.Contains(words, "AUTOINCREMENT")
 	for i, c := range columns {
 		to, note := counts[i].typeOf(c.typ)
 		column := migrate.Column{Name: c.name, From: c.typ, To: to, Note: note,
@@ -105,7 +120,7 @@ func (s *sqliteFile) table(ctx context.Context, o object, objects []object) erro
 		if c.hidden > 1 {
 			column.Note = "generated: its values are stored"
 		}
-		if c.pk == 1 && strings.Contains(upper, "AUTOINCREMENT") {
+		if c.pk == 1 && numbers {
 			column.To = typeNumber
 		}
 		t.Columns = append(t.Columns, column)
@@ -114,7 +129,7 @@ func (s *sqliteFile) table(ctx context.Context, o object, objects []object) erro
 	for word, what := range map[string]string{"CHECK": "CHECK conditions",
 		"COLLATE":    "COLLATE: 'a' and 'A' differ, texts are compared by their bytes",
 		"REFERENCES": "foreign keys"} {
-		if slices.Contains(strings.FieldsFunc(upper, notLetter), word) {
+		if slices.Contains(words, word) {
 			t.Left = append(t.Left, what)
 		}
 	}
@@ -122,11 +137,24 @@ func (s *sqliteFile) table(ctx context.Context, o object, objects []object) erro
 	if err := s.indexes(ctx, &t, objects); err != nil {
 		return err
 	}
+	if numbers {
+		err = s.each(ctx, func(r *sql.Rows) error { return r.Scan(&t.Next) },
+			"SELECT min(CAST(seq AS INTEGER), 1 << 62) + 1 FROM sqlite_sequence WHERE name = ?",
+			o.name)
+	}
 	s.tables = append(s.tables, t)
-	return nil
+	return err
 }
 
-func notLetter(r rune) bool { return r < 'A' || r > 'Z' }
+// noWords are the comments, texts and names in quotes of a statement.
+var noWords = regexp.MustCompile("--[^\n]*|(?s:/\\*.*?(?:\\*/|$))|'[^']*'|\"[^\"]*\"|`[^`]*`|" +
+	`\[[^]]*\]`)
+
+// wordsOf returns the words of a statement in capitals.
+func wordsOf(text string) []string {
+	return strings.FieldsFunc(strings.ToUpper(noWords.ReplaceAllString(text, " ")),
+		func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
 
 // key chooses the primary key: that of the table, or the rowid.
 func (s *sqliteFile) key(t *migrate.Table, columns []sqliteColumn, counts []storage) {
@@ -207,7 +235,10 @@ func (s *sqliteFile) indexes(ctx context.Context, t *migrate.Table, objects []ob
 		if e.partial {
 			x.Where = whereOf(objects, e.name)
 		}
-		if odd != "" || e.partial && x.Where == "" {
+		if odd == "" && e.partial && x.Where == "" {
+			odd = "its condition is not known"
+		}
+		if odd != "" {
 			what := "the index "
 			if e.unique { // what it keeps out may come in
 				what = "the unique index "
