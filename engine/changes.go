@@ -199,7 +199,7 @@ func (db *DB) Consumer(name string, from Position) (*Consumer, error) {
 		return nil, err
 	}
 	if _, err := db.history.Join(name, from); err != nil {
-		return nil, during("consumer", db.upkeep.Fail(err))
+		return nil, during("consumer", err)
 	}
 	return &Consumer{db, name}, nil
 }
@@ -232,7 +232,7 @@ func (db *DB) SnapshotChanges(ctx context.Context, name string) (*Snapshot, *Con
 		if err = db.history.Move(name, s.Position()); err == nil {
 			return s, c, nil
 		}
-		err = during("consumer", db.upkeep.Fail(err))
+		err = during("consumer", err)
 	}
 	return nil, nil, errors.Join(err, s.Close())
 }
@@ -250,7 +250,7 @@ func (db *DB) DropConsumer(name string) error {
 	if errors.Is(err, history.ErrUnknownConsumer) {
 		return ErrNotFound
 	}
-	return during("consumer", db.upkeep.Fail(err))
+	return during("consumer", err)
 }
 
 // Name returns the name of the consumer.
@@ -272,10 +272,11 @@ func (c *Consumer) Position() (Position, error) {
 // durable after about a second, and with Close: after a crash some changes come again. A
 // consumer may go back, as far as changes are retained.
 func (c *Consumer) Ack(p Position) error {
-	if err := c.db.history.Ack(c.name, p); err != nil {
+	err := c.db.history.Ack(c.name, p)
+	if errors.Is(err, history.ErrUnknownConsumer) {
 		return ErrNotFound
 	}
-	return nil
+	return err
 }
 
 // Changes is DB.Changes from the position of the consumer on. What is not selected is
@@ -418,7 +419,7 @@ func (db *DB) storeConsumers(positions map[string]string) error {
 	for name, text := range positions {
 		notes[historyConsumer+name] = text
 	}
-	return db.noteHistory(notes)
+	return db.upkeep.Fail(db.noteHistory(notes))
 }
 
 // noteHistory changes what the manifest says about the history; an empty text deletes a note.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -287,6 +288,28 @@ func TestConsumers(t *testing.T) {
 	wantIs(t, second(db.Consumer("", version(1))), engine.ErrInvalid)
 	wantIs(t, second(db.Consumer(strings.Repeat("x", 65), version(1))), engine.ErrInvalid)
 	mustClose(t, db)
+}
+
+// What is refused leaves a database that can be written and opened again.
+func TestConsumersRefuse(t *testing.T) {
+	fsys := vfs.NewMem()
+	db := openOn(t, fsys, retaining())
+	c, err := db.Consumer("0", version(1))
+	ok(t, err)
+	for _, p := range []engine.Position{{Version: math.MaxUint64}, {Version: 1, Index: -1}} {
+		wantIs(t, second(db.Consumer("1", p)), engine.ErrInvalid)
+		wantIs(t, c.Ack(p), engine.ErrInvalid)
+		wantIs(t, firstError(db, p), engine.ErrInvalid)
+	}
+	for i := range 63 {
+		ok(t, second(db.Consumer(fmt.Sprint("c", i), version(1))))
+	}
+	wantIs(t, second(db.Consumer("one too many", version(1))), engine.ErrInvalid)
+	_, _, err = db.SnapshotChanges(ctx, "one too many")
+	wantIs(t, err, engine.ErrInvalid)
+	ok(t, db.Put(pk("a"), nil))
+	mustClose(t, db)
+	mustClose(t, openOn(t, fsys, engine.Options{}))
 }
 
 // A consumer of little goes on past what it has not selected.

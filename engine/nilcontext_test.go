@@ -21,6 +21,11 @@ func TestNilContext(t *testing.T) {
 		calls += withNilContext(t, tx)
 		return nil
 	}))
+	tx := begin(t, db, nil)
+	ok(t, tx.Put(pk("q"), nil))
+	//lint:ignore SA1012 the error of it is what is tested
+	wantIs(t, tx.Commit(nil), engine.ErrInvalid)
+	ok(t, db.Put(pk("q"), nil)) // no lock is left
 	if calls < 30 {
 		t.Errorf("%d methods with a context were found", calls)
 	}

@@ -112,6 +112,9 @@ func (tx *Tx) Commit(ctx context.Context, opts ...CommitOption) error {
 		return ErrTxAge
 	}
 	defer tx.moment.Release()
+	if ctx == nil {
+		return errNoContext
+	}
 	t, err := tx.db.terms(opts)
 	if err != nil {
 		return err

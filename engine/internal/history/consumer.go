@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/internal/base"
 )
 
@@ -50,23 +51,39 @@ func (h *History) Consumers() (all []ConsumerInfo) {
 func (h *History) Join(name string, at Position) (Position, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	c, err := h.joinLocked(name, at)
+	if err != nil {
+		return at, err
+	}
+	return c.acked, nil
+}
+
+func (h *History) joinLocked(name string, at Position) (*consumer, error) {
+	if err := at.check(); err != nil {
+		return nil, err
+	}
 	if c := h.consumers[name]; c != nil {
-		return c.acked, nil
+		return c, nil
 	}
 	if len(h.consumers) >= MaxConsumers {
-		return at, fmt.Errorf("a database has at most %d consumers", MaxConsumers)
+		return nil, fmt.Errorf("%w: a database has at most %d consumers", kv.ErrInvalid,
+			MaxConsumers)
 	}
-	h.consumers[name] = &consumer{stored: Position{Index: -1}, acked: at} // to be stored
+	c := &consumer{stored: Position{Index: -1}, acked: at} // to be stored
+	h.consumers[name] = c
 	err := h.storeLocked()
 	if err != nil {
 		delete(h.consumers, name)
 	}
-	return at, err
+	return c, err
 }
 
 // Ack moves a consumer: what comes before the position is not retained for it any more. It is
 // durable within a second, and with Close.
 func (h *History) Ack(name string, p Position) error {
+	if err := p.check(); err != nil {
+		return err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.consumers[name]
@@ -84,8 +101,10 @@ func (h *History) Drop(name string) error {
 		h.mu.Unlock()
 		return ErrUnknownConsumer
 	}
-	delete(h.consumers, name)
 	err := h.env.Store(map[string]string{name: ""})
+	if err == nil {
+		delete(h.consumers, name)
+	}
 	h.mu.Unlock()
 	if err == nil {
 		h.Trim()
@@ -139,11 +158,12 @@ func (h *History) slowestNameLocked() (slowest string) {
 
 // Move is Join of a consumer that goes on at the position in any case, durably.
 func (h *History) Move(name string, at Position) error {
-	if _, err := h.Join(name, at); err != nil {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c, err := h.joinLocked(name, at)
+	if err != nil {
 		return err
 	}
-	if err := h.Ack(name, at); err != nil {
-		return err
-	}
-	return h.storePositions()
+	c.acked = at
+	return h.storeLocked()
 }

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"errors"
 	"maps"
 	"sync"
 	"testing"
@@ -42,6 +43,26 @@ func TestConsumersAreStoredInOrder(t *testing.T) {
 		ok(t, h.Drop("c"))
 		if known := len(h.Consumers()); known != 0 || stored["c"] != "" || t.Failed() {
 			t.Fatalf("known: %d, stored: %q", known, stored["c"])
+		}
+	}
+}
+
+// A consumer that cannot be removed durably is still there.
+func TestConsumerIsNotDropped(t *testing.T) {
+	env, full := timesEnv(t, 1), errors.New("full")
+	env.Store = func(change map[string]string) error {
+		if change["c"] == "" {
+			return full
+		}
+		return nil
+	}
+	h, err := New(*env, Limits{}, nil)
+	ok(t, err)
+	_, err = h.Join("c", Position{Version: 1})
+	ok(t, err)
+	for range 2 {
+		if err := h.Drop("c"); err != full {
+			t.Errorf("dropped: %v", err)
 		}
 	}
 }

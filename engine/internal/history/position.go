@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/internal/base"
 )
 
@@ -42,12 +43,19 @@ func ParsePosition(text string) (p Position, err error) {
 	if checked {
 		p.History, errs[2] = strconv.ParseUint(history, 16, 64)
 	}
-	if err = errors.Join(errs[:]...); err != nil || p.Index < 0 ||
-		p.Version > uint64(base.MaxSeqNum) {
+	if err = errors.Join(errs[:]...); err != nil || p.check() != nil {
 		return Position{}, fmt.Errorf("position %q: want VERSION, VERSION.INDEX or "+
 			"VERSION.INDEX@HISTORY, as in 4711.0@1f2e3d4c5b6a7988", text)
 	}
 	return p, nil
+}
+
+// check returns why no place is there or ever will be, and nothing may be stored that says so.
+func (p Position) check() error {
+	if p.Index < 0 || p.Version > uint64(base.MaxSeqNum) {
+		return fmt.Errorf("%w: position %d.%d", kv.ErrInvalid, p.Version, p.Index)
+	}
+	return nil
 }
 
 // proof returns the commit that the history of the position is about: the one of the change

@@ -125,6 +125,9 @@ type StreamOptions struct {
 
 // Check returns why a stream cannot begin at a position, with a *GoneError if it is that.
 func (h *History) Check(p Position) error {
+	if err := p.check(); err != nil {
+		return err
+	}
 	l := h.env.Log
 	seq := base.SeqNum(max(p.Version, 1))
 	newest := l.LastSeq()
