@@ -32,6 +32,10 @@ const (
 	propertiesVersionValues = 2
 )
 
+// maxCollectors bounds the collectors of a file. Why: an empty one is two bytes of a block, which
+// may decode to 1 GiB, and twenty times that in memory.
+const maxCollectors = 255
+
 // properties describe a file; they stay in memory while its reader is open.
 type properties struct {
 	codec      Codec
@@ -178,12 +182,20 @@ func decodeProperties(data []byte) (*properties, error) {
 		f.handle = decodeHandle(r.fixed(handleBytes))
 		p.partitions = append(p.partitions, f)
 	}
-	for range r.count(2) {
+	collectors := r.count(2)
+	if collectors > maxCollectors {
+		return nil, corrupt.New("", 0, what, "at most 255 collectors", collectors)
+	}
+	for range collectors {
 		p.collectors = append(p.collectors, collected{name: string(r.bytes()), data: r.bytes()})
 	}
 	if version == propertiesVersionValues {
 		for range r.count(2) {
 			v := base.ValueUse{Num: base.FileNum(r.uvarint()), Bytes: r.uvarint()}
+			if n := len(p.values); !r.bad && (v.Num == 0 || v.Bytes <= trailerBytes ||
+				n > 0 && v.Num <= p.values[n-1].Num) {
+				return nil, corrupt.New("", 0, what, "ascending value files that are used", v.Num)
+			}
 			p.values = append(p.values, v)
 		}
 		r.bad = r.bad || len(p.values) == 0
@@ -214,11 +226,6 @@ func (p *properties) check() error {
 		return corrupt.New("", 0, what, "blocks for the entries", p.blocks)
 	case p.minSeq > p.maxSeq || p.maxSeq > base.MaxSeqNum:
 		return corrupt.New("", 0, what, "an ordered range of sequence numbers", uint64(p.maxSeq))
-	}
-	for i, v := range p.values {
-		if v.Num == 0 || i > 0 && v.Num <= p.values[i-1].Num || v.Bytes <= trailerBytes {
-			return corrupt.New("", 0, what, "ascending value files that are used", v.Num)
-		}
 	}
 	for i, f := range p.partitions {
 		if f.firstBlock >= p.blocks || (i == 0) != (f.firstBlock == 0) ||

@@ -113,6 +113,24 @@ func changeProps(t *testing.T, p *parts, change func(*properties)) {
 	p.props = q.append(nil)
 }
 
+// TestPropertiesBounds: long lists of nothing are refused before they are kept.
+func TestPropertiesBounds(t *testing.T) {
+	for name, p := range map[string]*properties{
+		"collectors":  {collectors: make([]collected, 1<<20)},
+		"value files": {values: make([]base.ValueUse, 1<<20)},
+	} {
+		b := p.append(nil)
+		n := testutil.AllocsPerRun(1, func() {
+			if _, err := decodeProperties(b); err == nil {
+				t.Errorf("%s: no error", name)
+			}
+		})
+		if n > 10 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
 // TestDecompressBounds: a few bytes that claim to be a gigabyte cost nothing.
 func TestDecompressBounds(t *testing.T) {
 	payload := []byte{0x10, 'a', 1, 0}
