@@ -162,7 +162,7 @@ func parseStats(data []byte) (*plan.TableStats, error) {
 }
 
 func (l *tableList) add(db *DB, t *schema.Table, raw []byte) *tableCore {
-	core := new(tableCore)
+	core := &tableCore{numbers: numbers{mu: newMutex()}}
 	core.handle = &Table{db: db, core: core}
 	core.state.Store(newState(t, raw))
 	l.byID[t.ID] = core

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,7 +35,7 @@ const maxRange = 1024
 // numbers are those of a table.
 type numbers struct {
 	next atomic.Int64 // the next to give out; 0 is 1
-	mu   sync.Mutex
+	mu   mutex
 	// Guarded by mu:
 	end  int64 // the one in the catalogue: no number from it on was given out
 	more int64 // numbers of the next range, without the one that is wanted
@@ -59,8 +58,10 @@ func (q *numbers) load(data []byte) error {
 
 // take returns the next number.
 func (q *numbers) take(ctx context.Context, db *DB, id uint32) (int64, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	if err := q.mu.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer q.mu.unlock()
 	if db.fences > 0 && q.next.Load() >= q.end {
 		if err := q.lease(ctx, db, id, 1); err != nil {
 			return 0, err
@@ -82,8 +83,10 @@ func (q *numbers) pass(ctx context.Context, db *DB, id uint32, n int64) error {
 	if n < q.next.Load() || n < 1 {
 		return nil
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	if err := q.mu.lock(ctx); err != nil {
+		return err
+	}
+	defer q.mu.unlock()
 	after := n
 	if n < math.MaxInt64 {
 		after++
@@ -211,9 +214,11 @@ func (t *Table) SkipNumbers(ctx context.Context, next int64) error {
 		return invalid("table %s has no identity column", s.Name)
 	}
 	q := &t.core.numbers
-	q.mu.Lock()
+	if err := q.mu.lock(ctx); err != nil {
+		return err
+	}
 	q.more = 0 // exactly next, so that a dump of what a dump makes is the same
-	q.mu.Unlock()
+	q.mu.unlock()
 	return q.pass(ctx, t.db, s.ID, next-1)
 }
 

@@ -110,6 +110,53 @@ func TestStoreDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// TestOthersWaitForAnAnswer: what waits for another one that the store does not answer ends with
+// its own context.
+func TestOthersWaitForAnAnswer(t *testing.T) {
+	type request = func(context.Context) error
+	for name, begin := range map[string]func(*table.Table) request{
+		"numbers": func(tab *table.Table) request {
+			return func(ctx context.Context) error {
+				_, err := tab.NextValue(ctx, 0)
+				return err
+			}
+		},
+		"transaction": func(tab *table.Table) request {
+			tx, err := tab.DB().Begin(ctx, nil)
+			ok(t, err)
+			return func(ctx context.Context) error {
+				_, err := tab.In(tx).Get(ctx, expr.Int(1))
+				return err
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := remotetest.New(true, 64)
+			do := begin(create(t, openShared(t, s, behind), numberedText))
+			asked, stuck := make(chan struct{}), make(chan error, 1)
+			ask := sync.OnceFunc(func() { close(asked) })
+			long, end := context.WithCancel(ctx)
+			defer end()
+			s.SetFault(func(ctx context.Context) error {
+				ask()
+				<-long.Done()
+				return long.Err()
+			})
+			go func() { stuck <- do(long) }()
+			<-asked
+			short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+			defer cancel()
+			time.AfterFunc(5*time.Second, end)
+			wantIs(t, do(short), context.DeadlineExceeded)
+			if long.Err() != nil {
+				t.Error("it has waited for the other one")
+			}
+			end()
+			wantIs(t, <-stuck, context.Canceled)
+		})
+	}
+}
+
 // A change of a definition that was written, but could not be read then, has an unknown outcome,
 // and is known later.
 func TestDefinitionIsWrittenAndNotRead(t *testing.T) {

@@ -103,7 +103,7 @@ func count(ctx context.Context, r *remote.Reader, rg store.Range) (n int64, err 
 	}
 	spans := r.Layout.Spans(&rg)
 	if late, ok := v.(*remote.LateView); ok {
-		err = late.Do(func() (err error) {
+		err = late.Do(ctx, func() (err error) {
 			n, err = late.View.(*view).count(ctx, spans, most)
 			return err
 		})

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 )
 
@@ -10,14 +9,14 @@ import (
 type LateView struct {
 	View
 	fixed func() error
-	mu    sync.Mutex
-	done  atomic.Bool // the moment is fixed
+	turn  chan struct{} // holds one while a first read is under way
+	done  atomic.Bool   // the moment is fixed
 }
 
 // Late returns a reader of one view: see store.LateSnapshots. The views of r itself are used to see
 // whether it may be read still.
 func Late(r Reader, v View, fixed func() error) Reader {
-	late, open := &LateView{View: v, fixed: fixed}, r.View
+	late, open := newLateView(v, fixed), r.View
 	r.View = func(ctx context.Context, point bool) (View, func(), error) {
 		_, end, err := open(ctx, point)
 		return late, end, err
@@ -25,13 +24,21 @@ func Late(r Reader, v View, fixed func() error) Reader {
 	return r
 }
 
+func newLateView(v View, fixed func() error) *LateView {
+	return &LateView{View: v, fixed: fixed, turn: make(chan struct{}, 1)}
+}
+
 // Do runs a read of the view.
-func (v *LateView) Do(read func() error) error {
+func (v *LateView) Do(ctx context.Context, read func() error) error {
 	if v.done.Load() {
 		return read()
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
+	select {
+	case v.turn <- struct{}{}:
+		defer func() { <-v.turn }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	err := read()
 	if err == nil && !v.done.Load() {
 		if err = v.fixed(); err == nil {
@@ -43,7 +50,7 @@ func (v *LateView) Do(read func() error) error {
 
 // Get implements View.
 func (v *LateView) Get(ctx context.Context, keys [][]byte) (pairs []Pair, err error) {
-	err = v.Do(func() (err error) {
+	err = v.Do(ctx, func() (err error) {
 		pairs, err = v.View.Get(ctx, keys)
 		return err
 	})
@@ -52,7 +59,7 @@ func (v *LateView) Get(ctx context.Context, keys [][]byte) (pairs []Pair, err er
 
 // Pages implements View.
 func (v *LateView) Pages(ctx context.Context, spans []Span) (pages []Page, err error) {
-	err = v.Do(func() (err error) {
+	err = v.Do(ctx, func() (err error) {
 		pages, err = v.View.Pages(ctx, spans)
 		return err
 	})

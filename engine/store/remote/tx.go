@@ -73,7 +73,7 @@ func Begin(r Reader, base Base, l store.Limits, o *store.TxOptions) (*Tx, error)
 	tx := &Tx{Reader: r, base: base, limits: l}
 	tx.Ahead = NoAhead // what nobody asks for is not proven
 	tx.view.tx = tx
-	tx.view.base = &LateView{View: base, fixed: func() error { return nil }}
+	tx.view.base = newLateView(base, func() error { return nil })
 	tx.view.reads.keep = l.CommitOps
 	tx.View = func(context.Context, bool) (View, func(), error) {
 		return &tx.view, func() {}, tx.check()
