@@ -275,12 +275,36 @@ func (q *query) newPath(r *relation, x *schema.Index, keysToo bool) *path {
 		p.repeats = p.key.Each != nil
 	}
 	wanted := schema.Columns(r.need.ordinals...)
-	for _, t := range p.pred {
-		wanted.Union(r.columnsOf(t))
+	read := wanted
+	of := p.elementTerm()
+	for i, t := range p.pred {
+		columns := r.columnsOf(t)
+		wanted.Union(columns)
+		if i != of {
+			read.Union(columns)
+		}
 	}
 	p.need, p.layout = q.layoutOf(r, wanted, r.need.rowKey || keysToo || p.repeats)
-	p.setCover(wanted)
+	p.setCover(read)
 	return p
+}
+
+// elementTerm returns which term says of what element entries are read, if one does alone: the list
+// is not read for it. If it is tested after all, see test.
+func (p *path) elementTerm() int {
+	at := -1
+	for i, t := range p.pred {
+		c, ok := t.(expr.Contains)
+		if !ok || !p.repeats || !spans.IsConstant(c.Item) ||
+			p.rel.columnsOf(t) != schema.Columns(p.index.Columns[p.index.Each()].Ordinal) {
+			continue
+		}
+		if at >= 0 {
+			return -1
+		}
+		at = i
+	}
+	return at
 }
 
 func withoutTerms(terms, drop []expr.Expr) (kept []expr.Expr) {

@@ -28,13 +28,13 @@ func (b *binder) access(p *path) (Node, error) {
 	out := p.operator()
 	terms, pred, own := b.terms(p)
 	if p.probe != nil {
-		out.Filter, out.Residual = p.filtersOf(terms, own).parts()
+		p.test(out, p.filtersOf(terms, own))
 		out.Probe = &operator.Probe{Exprs: b.exprs(p.probe), Unique: p.unique}
 		return out, nil
 	}
 	if b.isPending(terms) {
 		out.Deferred = true
-		out.Filter, out.Residual = p.filtersOf(terms, own).parts()
+		p.test(out, p.filtersOf(terms, own))
 		return out, nil
 	}
 	template, zones := (*spans.Template)(nil), (*spans.ZoneTemplate)(nil)
@@ -50,7 +50,7 @@ func (b *binder) access(p *path) (Node, error) {
 	}
 	if fixed != nil {
 		out.Spans, out.Streams = fixed.spans, fixed.streams
-		out.Filter, out.Residual = fixed.tests.parts()
+		p.test(out, fixed.tests)
 	} else {
 		out.Spans = b.builder.Build(template, b.params, b.opt.MaxSpans).Clone()
 		if b.never {
@@ -121,7 +121,6 @@ func (b *binder) skip(n *Access, s *skipPath) {
 // setFilters tests what is left of the predicate. If the spans leave different things to
 // test, all of it is tested everywhere.
 func (p *path) setFilters(n *Access, terms []expr.Expr, own bool) {
-	n.Filter, n.Residual = nil, nil
 	if n.Spans.Exact || len(n.Spans.Spans) == 0 {
 		return
 	}
@@ -133,10 +132,17 @@ func (p *path) setFilters(n *Access, terms []expr.Expr, own bool) {
 		}
 	}
 	if left == nil {
-		n.Filter, n.Residual = p.filtersOf(terms, own).parts()
+		p.test(n, p.filtersOf(terms, own))
 		return
 	}
-	n.Filter, n.Residual = p.split(expr.Terms(nil, left)).parts()
+	p.test(n, p.split(expr.Terms(nil, left)))
+}
+
+// test makes an access test entries and rows. Rows are fetched for a test of what no entry has.
+func (p *path) test(n *Access, f filters) {
+	if n.Filter, n.Residual = f.parts(); n.Residual != nil && p.index != nil {
+		n.Covering, n.KeysOnly = false, false
+	}
 }
 
 // sortKeys is the order of the path over its slots.
