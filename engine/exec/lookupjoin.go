@@ -37,9 +37,10 @@ type lookupJoin struct {
 	had   int // half of the size for which there was no room; or maxProbes
 	// direct hands on the partners of a batch of one row; nil: they are kept.
 	direct func(partner []expr.Value) error
-	rows   [][]expr.Value   // the left rows of the batch
-	probes []int            // of each left row, -1 for one without partners
-	found  [][][]expr.Value // the partners of each probe
+	rows   rowTable // the left rows of the batch
+	found  rowTable // their partners
+	next   []int32  // of each partner: the next one of its probe, from 1 on; 0: none
+	chains []chain  // of the partners of each probe
 	kept   keeper
 }
 
@@ -53,8 +54,14 @@ func (r *runner) lookupJoin(n *plan.JoinNode, j joiner) (operator, error) {
 		return nil, err
 	}
 	exprs, err := r.keyMaker(node.Probe.Exprs)
-	return &lookupJoin{joiner: j, node: n, right: right, prober: prober{node: node}, exprs: exprs,
-		first: r.firstBatch(minProbes, maxProbes)}, err
+	l := &lookupJoin{joiner: j, node: n, right: right, exprs: exprs,
+		first: r.firstBatch(minProbes, maxProbes)}
+	expected := max(minChunkRows, min(n.Left.Estimate().Rows, float64(l.first)))
+	l.rows = newRowTable(expected, l.leftWidth)
+	l.found = newRowTable(expected, len(j.pair)-l.leftWidth)
+	l.next = make([]int32, 0, int(expected))
+	l.prober = newProber(node, int(expected))
+	return l, err
 }
 
 // bound begins to count what the lookups cost. In a division it is luck what a worker reads, once
@@ -129,7 +136,7 @@ func (l *lookupJoin) run(yield func([]expr.Value) bool) error {
 	stopped := false
 	flush := func() bool {
 		more := true
-		if failed == nil && len(l.rows) > 0 {
+		if failed == nil && l.rows.count > 0 {
 			more, failed = l.flush(yield)
 		}
 		stopped = !more || failed != nil
@@ -144,7 +151,7 @@ func (l *lookupJoin) run(yield func([]expr.Value) bool) error {
 		stopped = !more || failed != nil
 		return !stopped
 	})
-	if err := first(failed, err); err != nil || stopped || len(l.rows) == 0 {
+	if err := first(failed, err); err != nil || stopped || l.rows.count == 0 {
 		return err
 	}
 	_, err = l.flush(yield)
@@ -157,7 +164,7 @@ func (l *lookupJoin) take(row []expr.Value, yield func([]expr.Value) bool) (more
 		return l.hash.probe(l.built, row, yield)
 	}
 	err = l.add(row)
-	full := errors.Is(err, ErrMemory) || err == nil && len(l.rows) >= l.size
+	full := errors.Is(err, ErrMemory) || err == nil && l.rows.count >= l.size
 	if !full {
 		return true, err
 	}
@@ -175,18 +182,19 @@ func (l *lookupJoin) count(bytes int64) error {
 
 // divide finds the partners of a batch that has no room for them in parts.
 func (l *lookupJoin) divide(yield func([]expr.Value) bool) (more bool, err error) {
-	rows := slices.Clone(l.rows)
-	l.had = len(rows) / 2
+	l.had = l.rows.count / 2
 	if l.size = l.had; l.size == 0 {
 		return l.one(yield)
 	}
+	rows := l.rows
+	l.rows = rowTable{}
 	l.reset()
-	for _, row := range rows {
-		if more, err = l.take(row, yield); err != nil || !more {
+	for i := range rows.count {
+		if more, err = l.take(rows.row(i), yield); err != nil || !more {
 			return false, err
 		}
 	}
-	if len(l.rows) == 0 {
+	if l.rows.count == 0 {
 		return true, nil
 	}
 	return l.flush(yield)
@@ -194,7 +202,7 @@ func (l *lookupJoin) divide(yield func([]expr.Value) bool) (more bool, err error
 
 // one hands on the partners of a batch of one row.
 func (l *lookupJoin) one(yield func([]expr.Value) bool) (more bool, err error) {
-	m, meter := l.setLeft(l.rows[0]), l.right.meter
+	m, meter := l.setLeft(l.rows.row(0)), l.right.meter
 	defer func() { l.right.meter, l.direct = meter, nil }()
 	l.right.meter = l.meter // what is handed on is not found in another way any more
 	l.direct = func(partner []expr.Value) error {
@@ -214,24 +222,26 @@ func (l *lookupJoin) one(yield func([]expr.Value) bool) (more bool, err error) {
 
 // reset empties the batch.
 func (l *lookupJoin) reset() {
-	l.rows, l.probes = l.rows[:0], l.probes[:0]
+	l.rows.clear()
 	l.prober.reset()
-	clear(l.found)
-	l.found = l.found[:0]
+	l.forget()
 	l.kept.release()
+}
+
+// forget empties what is known of the partners.
+func (l *lookupJoin) forget() {
+	l.found.clear()
+	l.next, l.chains = l.next[:0], l.chains[:0]
 }
 
 // add puts a left row into the batch.
 func (l *lookupJoin) add(row []expr.Value) error {
-	l.rows = append(l.rows, clone(row))
+	l.rows.add(row)
 	values, err := l.exprs.values(row, l.params)
 	if err != nil {
 		return err
 	}
-	probe := l.prober.add(values)
-	if l.probes = append(l.probes, probe); probe == len(l.found) {
-		l.found = append(l.found, nil)
-	}
+	l.prober.add(values)
 	return l.count(rowBytes(row))
 }
 
@@ -250,7 +260,7 @@ func (l *lookupJoin) flush(yield func([]expr.Value) bool) (more bool, err error)
 			return l.probeAll(yield)
 		}
 		if err == nil {
-			clear(l.found)
+			l.forget()
 			err = l.read()
 		}
 	}
@@ -261,15 +271,12 @@ func (l *lookupJoin) flush(yield func([]expr.Value) bool) (more bool, err error)
 		return false, err
 	}
 	l.size = min(max(min(2*l.size, l.had), l.size+l.size/8+1), maxProbes)
-	for i, row := range l.rows {
-		m := l.setLeft(row)
-		if probe := l.probes[i]; probe >= 0 {
-			for _, partner := range l.found[probe] {
-				if err := l.try(&m, partner, yield); err != nil {
+	for i := range l.rows.count {
+		m := l.setLeft(l.rows.row(i))
+		if probe := l.prober.probes[i]; probe >= 0 {
+			for at := l.chains[probe].first; at > 0 && !m.done; at = l.next[at-1] {
+				if err := l.try(&m, l.found.row(int(at-1)), yield); err != nil {
 					return false, err
-				}
-				if m.done {
-					break
 				}
 			}
 		}
@@ -284,8 +291,8 @@ func (l *lookupJoin) flush(yield func([]expr.Value) bool) (more bool, err error)
 
 // probeAll finds the partners of the batch in the hash table.
 func (l *lookupJoin) probeAll(yield func([]expr.Value) bool) (more bool, err error) {
-	for _, row := range l.rows {
-		if more, err = l.hash.probe(l.built, row, yield); err != nil || !more {
+	for i := range l.rows.count {
+		if more, err = l.hash.probe(l.built, l.rows.row(i), yield); err != nil || !more {
 			return false, err
 		}
 	}
@@ -295,13 +302,15 @@ func (l *lookupJoin) probeAll(yield func([]expr.Value) bool) (more bool, err err
 
 // read finds the partners of all probes of the batch.
 func (l *lookupJoin) read() error {
-	if len(l.prober.places) == 0 {
+	probes := l.prober.settle()
+	if probes == 0 {
 		return nil
 	}
+	l.chains = slices.Grow(l.chains[:0], probes)[:probes]
+	clear(l.chains)
 	l.right.counts.Loops++
-	slices.SortFunc(l.prober.places, comparePlaces)
 	if l.right.node.Index == nil {
-		return l.right.readPlaces(l.prober.places, func(probe int, it store.Item) error {
+		return l.right.readPlaces(&l.prober, func(probe int, it store.Item) error {
 			row, err := l.right.decoder.decodeRow(it.Key, it.Value)
 			return l.keep(probe, row, err)
 		})
@@ -326,7 +335,7 @@ func (l *lookupJoin) readIndex() error {
 		probes = probes[:0]
 		return first(failed, err)
 	}
-	err := a.readPlaces(l.prober.places, func(probe int, it store.Item) error {
+	err := a.readPlaces(&l.prober, func(probe int, it store.Item) error {
 		d := &a.decoder
 		if !a.node.Covering {
 			d = a.entry
@@ -374,10 +383,19 @@ func (l *lookupJoin) keep(probe int, row []expr.Value, err error) error {
 		l.right.counts.Rows++
 		return l.direct(row)
 	}
-	if l.kind >= plan.Semi && !l.on.some && len(l.found[probe]) > 0 {
+	c := &l.chains[probe]
+	if l.kind >= plan.Semi && !l.on.some && c.first > 0 {
 		return nil
 	}
 	l.right.counts.Rows++
-	l.found[probe] = append(l.found[probe], clone(row))
+	l.found.add(row)
+	l.next = append(l.next, 0)
+	at := int32(len(l.next))
+	if c.first == 0 {
+		c.first = at
+	} else {
+		l.next[c.last-1] = at
+	}
+	c.last = at
 	return l.count(rowBytes(row))
 }

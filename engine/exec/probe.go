@@ -2,6 +2,7 @@ package exec
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
@@ -17,51 +18,76 @@ type place struct {
 	probe  int
 }
 
-// prober numbers the different places of a batch of probes. Why by places and not by values:
+// prober numbers the different places of a batch of left rows. Why by places and not by values:
 // what is equal under a collation is one probe.
 type prober struct {
 	node   *plan.Access
-	probes map[string]int
-	pk, sk []byte // of the last probe
-	places []place
+	pk, sk []byte  // of the last row
+	arena  []byte  // what the places refer to
+	probes []int   // of each row, -1 for one without partners
+	places []place // until settle: of each row, whose number is the probe
+	count  int     // of different places, after settle; without those of further buckets
+	keys   []store.Key
 }
 
-// add returns the number of the probe of values, -1 if no row can be equal to them.
-func (p *prober) add(values []expr.Value) int {
+// newProber returns one with room for so many rows.
+func newProber(node *plan.Access, expected int) prober {
+	return prober{node: node, probes: make([]int, 0, expected), places: make([]place, 0, expected)}
+}
+
+// add takes the values of the next row.
+func (p *prober) add(values []expr.Value) {
 	var found bool
+	row := len(p.probes)
+	p.probes = append(p.probes, -1)
 	if p.pk, p.sk, found = p.node.AppendProbe(p.pk[:0], p.sk[:0], values); !found {
-		return -1
+		return
 	}
-	n := len(p.pk)
-	p.pk = append(p.pk, p.sk...)
-	if probe, known := p.probes[string(p.pk)]; known {
-		return probe
+	from := len(p.arena)
+	p.arena = append(append(p.arena, p.pk...), p.sk...)
+	// If the arena moves, earlier places keep the memory they were written to.
+	mid, end := from+len(p.pk), len(p.arena)
+	at := place{pk: p.arena[from:mid:mid], probe: row}
+	if end > mid {
+		at.sk = p.arena[mid:end:end]
 	}
-	if p.probes == nil {
-		p.probes = map[string]int{}
-	}
-	probe := len(p.probes)
-	p.probes[string(p.pk)] = probe
-	key := bytes.Clone(p.pk)
-	at := place{pk: key[:n:n], probe: probe}
-	if len(key) > n {
-		at.sk = key[n:]
-	}
-	if x := p.node.Index; x == nil || x.Placement != schema.Local {
-		p.places = append(p.places, at)
-		return probe
-	}
-	for b := range p.node.Index.Buckets() {
-		at.pk = p.node.Index.BucketPK(nil, b)
-		p.places = append(p.places, at)
-	}
-	return probe
+	p.places = append(p.places, at)
 }
 
-// reset forgets all probes.
+// settle sorts the places, numbers those that differ, and returns how many there are. It may be
+// called again.
+func (p *prober) settle() int {
+	if p.count > 0 {
+		return p.count
+	}
+	slices.SortFunc(p.places, comparePlaces)
+	different := p.places[:0]
+	for _, at := range p.places {
+		if p.count == 0 || comparePlaces(different[p.count-1], at) != 0 {
+			different = append(different, at)
+			p.count++
+		}
+		p.probes[at.probe] = p.count - 1
+		different[p.count-1].probe = p.count - 1
+	}
+	p.places = different
+	x := p.node.Index
+	if x == nil || x.Placement != schema.Local {
+		return p.count
+	}
+	p.places = make([]place, 0, p.count*x.Buckets())
+	for b := range x.Buckets() { // their keys ascend
+		pk := x.BucketPK(nil, b)
+		for _, at := range different {
+			p.places = append(p.places, place{pk, at.sk, at.probe})
+		}
+	}
+	return p.count
+}
+
+// reset forgets all rows.
 func (p *prober) reset() {
-	clear(p.probes)
-	p.places = p.places[:0]
+	p.arena, p.probes, p.places, p.count = p.arena[:0], p.probes[:0], p.places[:0], 0
 }
 
 func comparePlaces(a, b place) int {
@@ -71,9 +97,10 @@ func comparePlaces(a, b place) int {
 	return bytes.Compare(a.sk, b.sk)
 }
 
-// readPlaces calls found for all items at the places, which are sorted and different,
-// with the probe they belong to. An item is valid during the call.
-func (a *access) readPlaces(places []place, found func(probe int, it store.Item) error) error {
+// readPlaces calls found for all items at the places of a prober that is settled, with the probe
+// they belong to. An item is valid during the call.
+func (a *access) readPlaces(p *prober, found func(probe int, it store.Item) error) error {
+	places := p.places
 	if err := a.meter.check(len(places)); err != nil {
 		return err
 	}
@@ -88,12 +115,12 @@ func (a *access) readPlaces(places []place, found func(probe int, it store.Item)
 	}
 	if a.node.Probe.Unique {
 		actual.Fetch(len(places))
-		keys := make([]store.Key, len(places))
+		p.keys = slices.Grow(p.keys[:0], len(places))
 		for i := range places {
-			keys[i] = store.Key{PK: places[i].pk, SK: places[i].sk}
+			p.keys = append(p.keys, store.Key{PK: places[i].pk, SK: places[i].sk})
 		}
 		var failed error
-		err := a.reader.MultiGet(a.ctx, keys, func(i int, it store.Item) {
+		err := a.reader.MultiGet(a.ctx, p.keys, func(i int, it store.Item) {
 			if failed == nil {
 				failed = count(it)
 			}
