@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/testutil"
@@ -409,4 +411,68 @@ func TestReaderKeepsValueFiles(t *testing.T) {
 	m.check(t, reader)
 	mustClose(t, reader)
 	mustClose(t, db)
+}
+
+// Goal: rows that a reading passes over cost no large value. Method: the values that are hidden,
+// expired or too old are in files that are gone.
+//
+// Promise (reads and writes): Scans and queries read no large value of what is overwritten,
+// deleted or expired, nor of what Since leaves out.
+func TestHiddenLargeValuesAreNotRead(t *testing.T) {
+	fsys := vfs.NewMem()
+	var clock hand
+	clock.ms.Store(1_000)
+	o := largeOptions()
+	o.MaxRuns, o.Clock = 64, clock.now
+	db := openOn(t, fsys, *o)
+	defer mustClose(t, db)
+	put := func(from, to int, how ...engine.WriteOption) {
+		for i := from; i < to; i++ {
+			v := bytes.Repeat([]byte{byte(i)}, 200)
+			ok(t, db.Put(pksk("p", fmt.Sprintf("%02d", i)), v, how...))
+		}
+		ok(t, db.Flush(ctx))
+	}
+	check := func(since uint64) {
+		t.Helper()
+		want := map[string][]byte{}
+		for i := 12; i < 16; i++ {
+			want[fmt.Sprintf("%02d", i)] = bytes.Repeat([]byte{byte(i)}, 200)
+		}
+		for _, reverse := range []bool{false, true} {
+			q := engine.Query{PK: []byte("p"), Since: since, Reverse: reverse}
+			s := engine.Scan{Since: since, Reverse: reverse}
+			few := s
+			few.Limit = 9
+			for name, items := range map[string]iter.Seq2[engine.Item, error]{
+				"query": db.Query(ctx, q), "scan": db.Scan(ctx, s), "limited": db.Scan(ctx, few),
+			} {
+				n := 0
+				for item, err := range items {
+					if err != nil || !bytes.Equal(item.Value, want[string(item.Key.SK)]) {
+						t.Errorf("%s, reverse %v: %s: %v", name, reverse, item.Key.SK, err)
+					}
+					n++
+				}
+				if n != len(want) {
+					t.Errorf("%s, reverse %v: %d items, want %d", name, reverse, n, len(want))
+				}
+			}
+		}
+	}
+	put(0, 18)
+	put(18, 20, engine.TTL(time.Second))
+	ok(t, db.Compact(ctx)) // into one run
+	removeValues(t, fsys)
+	clock.pass(time.Second)
+	for i := range 6 {
+		ok(t, db.Delete(pksk("p", fmt.Sprintf("%02d", i))))
+	}
+	ok(t, db.DeleteRange([]byte("p"), engine.SKRange([]byte("06"), []byte("12"))))
+	since := db.Metrics().LastVersion
+	put(12, 16)
+	check(since)
+	ok(t, db.Delete(pksk("p", "16")))
+	ok(t, db.Delete(pksk("p", "17")))
+	check(0)
 }

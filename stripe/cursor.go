@@ -37,8 +37,8 @@ type Bounds struct {
 	Spans Spans
 	Eager bool
 	// From says that no versions below it are wanted, and Clock, if not nil, that none are
-	// that have expired. Such versions are left out where that saves reading, and shown
-	// elsewhere: the caller has to look at each row. See sst.Pruner.
+	// that have expired. Such versions are left out where that saves reading, and shown elsewhere,
+	// then Large without a value: the caller has to look at each row. See sst.Pruner.
 	From  base.SeqNum
 	Clock Clock
 	// MayHold, if not nil, reports whether a zone may have versions that are wanted. Of what is
@@ -78,8 +78,13 @@ type Cursor struct {
 	opened   int
 	near     []*source // those that Approach prepares
 	started  bool
-	err      error // of Add
+	large    bool         // there are large values
+	rest     []base.Entry // of the merge, not shown yet: their large values are not read
+	err      error        // of Add, or of reading a large value
 }
+
+// maxAheadBytes bounds the large values that are read before they are asked for.
+const maxAheadBytes = 32 << 10
 
 // reading is one view under a cursor.
 type reading struct {
@@ -103,7 +108,7 @@ type reading struct {
 // at MaxSeqNum: transactions have one. After an error the cursor shows nothing.
 func (c *Cursor) Add(s *Stripe, b *Bounds, overlay *memtable.Table) error {
 	if c.opened == 0 {
-		c.started, c.err = false, nil
+		c.started, c.large, c.err = false, false, nil
 	}
 	v := s.Acquire()
 	if v == nil {
@@ -115,6 +120,7 @@ func (c *Cursor) Add(s *Stripe, b *Bounds, overlay *memtable.Table) error {
 	}
 	r := c.readings[c.opened]
 	c.opened++
+	c.large = c.large || v.ValueBytes > 0
 	c.err = r.open(v, b, overlay)
 	if r.runs > 1 {
 		s.pay(v, r.runs-1)
@@ -166,7 +172,50 @@ func (c *Cursor) Rows() []base.Entry {
 			return nil
 		}
 	}
-	return c.merge.Rows()
+	if !c.large {
+		return c.merge.Rows()
+	}
+	rows := c.rest
+	if len(rows) == 0 {
+		rows = c.merge.Rows()
+	}
+	return c.readValues(rows)
+}
+
+// readValues returns the first of rows with their large values, and keeps the others. Why not all:
+// they may be many megabytes that nobody asks for. Why only here: what the merge hides, such as the
+// items that a queue had, needs none.
+func (c *Cursor) readValues(rows []base.Entry) []base.Entry {
+	c.rest = nil
+	bytes := 0
+	for i := range rows {
+		e := &rows[i]
+		if !e.Large {
+			continue
+		}
+		s := c.merge.Source().(valueSource)
+		if !s.wantsValue(e) {
+			e.Value = nil
+			continue
+		}
+		if bytes += sst.ValueBytes(e.Value); i > 0 && bytes > maxAheadBytes {
+			c.rest = rows[i:]
+			return rows[:i]
+		}
+		value, err := s.value(e.Value)
+		if err != nil {
+			c.err = err
+			return nil
+		}
+		e.Value, e.Large = value, false
+	}
+	return rows
+}
+
+// valueSource is a source or a spanSource.
+type valueSource interface {
+	wantsValue(e *base.Entry) bool
+	value(ref []byte) ([]byte, error)
 }
 
 // Passed returns how many rows were passed over because something hides them.
@@ -214,7 +263,7 @@ func (c *Cursor) Close() {
 	if c.started {
 		c.merge.Release()
 	}
-	c.opened, c.near = 0, c.near[:0]
+	c.opened, c.near, c.rest = 0, c.near[:0], nil
 }
 
 // open begins to read a view.

@@ -20,20 +20,18 @@ const (
 	maxBatchRows = 64
 	// limitedRows is the batch from which on the end of the bounds is looked for while reading.
 	limitedRows = 32
-	// maxAheadBytes bounds the large values that are read before they are asked for.
-	maxAheadBytes = 32 << 10
 )
 
 // source is one memtable or run under a Cursor, with rows read ahead. It shows the
-// newest version of each key that it has, tombstones included. It is a merge.Seeker.
+// newest version of each key that it has, tombstones included, and of large values the references.
+// It is a merge.Seeker.
 //
 // Invariant: all rows of the batch are inside of the bounds.
 type source struct {
 	bounds *Bounds // of the reading, or of a span
 	opened bool    // Rows has been called
 	batch  cursor.Batch
-	rest   []base.Entry // of batch, not delivered yet: its large values are not read
-	spans  *spanSource  // nil until it is first needed
+	spans  *spanSource // nil until it is first needed
 
 	rows  int  // of the batch
 	grown int  // of the next batch
@@ -108,7 +106,7 @@ func (s *source) release() {
 	if s.spans != nil {
 		s.spans.release()
 	}
-	s.bounds, s.inTable, s.opened, s.rest, s.parked = nil, false, false, nil, false
+	s.bounds, s.inTable, s.opened, s.parked = nil, false, false, false
 	s.ctx, s.done = nil, nil
 }
 
@@ -215,8 +213,6 @@ func (s *source) depart() bool {
 func (s *source) Bound(dst []byte) (key []byte, known, empty bool) {
 	from, b := len(dst), s.bounds
 	switch {
-	case len(s.rest) > 0: // all else here is about what follows the batch
-		return append(dst, s.rest[0].Key...), true, false
 	case s.files.sparse && s.opened && !s.ended:
 		return s.park(dst)
 	case s.inTable && (s.opened || !b.Few) || s.opened && s.ended:
@@ -305,9 +301,6 @@ func (b *Bounds) last() []byte {
 
 // Rows implements cursor.source.
 func (s *source) Rows() []base.Entry {
-	if len(s.rest) > 0 {
-		return s.deliver(s.rest)
-	}
 	if s.opened {
 		return s.next()
 	}
@@ -336,7 +329,7 @@ func (s *source) restart() {
 	if s.files.nearing {
 		s.files.arrive()
 	}
-	s.files.reading, s.rest, s.parked = false, nil, false
+	s.files.reading, s.parked = false, false
 	s.rows, s.grown = min(minBatchRows, s.most), min(minBatchRows*batchGrowth, s.most)
 }
 
@@ -365,7 +358,7 @@ func (s *source) seek() []base.Entry {
 		if f.reading = true; f.prunes {
 			f.pruner.Count(1, 0)
 		}
-		return s.deliver(s.batch.Rows)
+		return s.batch.Rows
 	}
 	cur := s.cursor()
 	if s.inTable {
@@ -407,7 +400,7 @@ func (s *source) next() []base.Entry {
 	if f := &s.files; f.reading {
 		last := s.batch.Rows[len(s.batch.Rows)-1]
 		if s.fillNear() {
-			return s.deliver(s.batch.Rows)
+			return s.batch.Rows
 		}
 		f.open(b.ReadAheadBytes).resume(f.near, &f.approach, &last)
 		f.reading = false
@@ -464,50 +457,25 @@ func (s *source) fill(ok bool) []base.Entry {
 		}
 	}
 	s.trim()
-	return s.deliver(s.batch.Rows)
+	return s.batch.Rows
 }
 
-// deliver returns the first of rows, which are the end of the batch, with their large values, and
-// keeps the others. Why not all: they may be many megabytes that nobody asks for.
-func (s *source) deliver(rows []base.Entry) []base.Entry {
-	s.rest = nil
-	if s.inTable || len(rows) == 0 {
-		return rows
-	}
-	f := s.files.file()
-	if len(f.Meta.Values) == 0 {
-		return rows
-	}
-	bytes := 0
-	for i := range rows {
-		e := &rows[i]
-		if !e.Large {
-			continue
-		}
-		if s.bounds.KeysOnly {
-			e.Value = nil
-			continue
-		}
-		if bytes += sst.ValueBytes(e.Value); i > 0 && bytes > maxAheadBytes {
-			s.rest = rows[i:]
-			return rows[:i]
-		}
-		value, err := f.Reader.Value(e.Value)
-		if err != nil {
-			s.err = err
-			return nil
-		}
-		e.Value, e.Large = value, false
-	}
-	return rows
+// wantsValue reports whether the caller wants the value of a large row: it drops those that are too
+// old or have expired.
+func (s *source) wantsValue(e *base.Entry) bool {
+	b := s.bounds
+	expired := e.Kind == base.KindPutTTL && b.Clock != nil && e.Expiry <= b.Clock.NowMs()
+	return !b.KeysOnly && e.Seq >= b.From && !expired
 }
 
-// file returns the file that the rows of the batch come from. Requires: there are some, of a run.
-func (f *runSource) file() *File {
-	if f.reading || !f.inUse {
-		return f.of.Files[f.near]
+// value reads the large value of a row of the batch. Requires: the batch is of a run.
+func (s *source) value(ref []byte) ([]byte, error) {
+	f := &s.files
+	at := f.near
+	if f.inUse && !f.reading {
+		at = f.cursor.at
 	}
-	return f.of.Files[f.cursor.at]
+	return f.of.Files[at].Reader.Value(ref)
 }
 
 // fillNear reads a batch of what the approach has found; none may be inside of the bounds.

@@ -164,6 +164,9 @@ func (m *Merge) From() (part, age int32) {
 	return in.Part, in.Age
 }
 
+// Source returns the source that the last rows come from.
+func (m *Merge) Source() cursor.Source { return m.inputs[m.nodes[0].input].Source }
+
 // Rows moves over the next rows, as many as are at hand of one input, and returns them;
 // none at the end or after an error. They are valid until the next call.
 func (m *Merge) Rows() []base.Entry {
