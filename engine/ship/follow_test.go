@@ -225,6 +225,21 @@ func TestFollowerBeginsAgain(t *testing.T) {
 	ok(t, s.Close(ctx))
 }
 
+// A directory that a person has put aside stays, whatever a follower beside it does.
+func TestFollowerLeavesOthersAlone(t *testing.T) {
+	h := newHarbor(t)
+	h.put()
+	s := h.start(ship.Options{})
+	h.shipped(s)
+	fsys := vfs.NewMem()
+	ok(t, follow(t, h, fsys, ship.FollowOptions{}).Close())
+	ok(t, fsys.MkdirAll("copy.before"))
+	ok(t, follow(t, h, fsys, ship.FollowOptions{}).Close())
+	_, err := fsys.Stat("copy.before")
+	ok(t, err)
+	ok(t, s.Close(ctx))
+}
+
 // Promise (shipping): A follower begins again also while others read its database.
 func TestFollowerBeginsAgainBesideReaders(t *testing.T) {
 	h := newHarbor(t)

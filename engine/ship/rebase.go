@@ -24,19 +24,21 @@ import (
 // Why it fails: readers have nothing meanwhile, a crash leaves nothing, and the directory may be a
 // database that is being written to.
 //
-// The way taken: the last commit is restored into DIR.rebased. Then DIR is renamed to DIR.before,
-// DIR.rebased to DIR, and DIR.before is removed. A follower does so only with a directory whose
-// commits it has all made: by its own count while it runs, and by the position of a consumer, the
-// mark, that it moves with what it makes. The mark is durable after a second and with Close, so
-// after a crash it may be too old: then the follower ends with ErrGap.
+// The way taken: the last commit is restored into DIR.rebased. Then DIR is renamed to
+// DIR.before-rebased, DIR.rebased to DIR, and the former DIR is removed. Why no shorter name:
+// DIR.before is what a person calls a database that is to be kept. A follower does so only with a
+// directory whose commits it has all made: by its own count while it runs, and by the position of
+// a consumer, the mark, that it moves with what it makes. The mark is durable after a second and
+// with Close, so after a crash it may be too old: then the follower ends with ErrGap.
 //
 // What a crash leaves: before the first rename, DIR as it was. Between the renames, no DIR, and
-// DIR.rebased, which the next Follow takes. After them, DIR.before, which the next Follow removes.
+// DIR.rebased, which the next Follow takes. After them, DIR.before-rebased, which the next Follow
+// removes.
 
 const (
 	markName      = "follower"
 	rebasedSuffix = ".rebased"
-	beforeSuffix  = ".before"
+	beforeSuffix  = ".before-rebased"
 )
 
 // settle finishes what a follower before was doing when it ended.
