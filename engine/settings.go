@@ -415,15 +415,20 @@ func (s *settings) withChosen(chosen map[string]string) ([]byte, error) {
 }
 
 // storeSettings makes the settings durable if they are not what is stored. On a full disk
-// they are in force but not stored: the next Open tries again.
+// they are in force but not stored: the next Open tries again. Why not so if the past is kept from
+// now on, or no more: merges would drop versions, and a later Open would read the past from the
+// stored floor on.
 func (db *DB) storeSettings(store []byte) error {
-	if string(store) == string(db.upkeep.State().Settings) {
+	stored := db.upkeep.State().Settings
+	if string(store) == string(stored) {
 		return nil
 	}
 	err := db.upkeep.Edit(func(*manifest.State) *manifest.Edit {
 		return &manifest.Edit{Settings: store}
 	})
-	if errors.Is(err, vfs.ErrNoSpace) {
+	before, _, _ := joinSettings(nil, stored)
+	same := before.RetainVersions > 0 == (db.opts.RetainVersions > 0)
+	if errors.Is(err, vfs.ErrNoSpace) && same {
 		db.opts.Logger.Warn("settings are not stored", "err", err)
 		return nil
 	}

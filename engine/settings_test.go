@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/manifest"
@@ -361,6 +362,30 @@ func TestSettingsOnAFullDisk(t *testing.T) {
 	wantValue(t, db, pk("a"), []byte("b"))
 	if s := db.Settings()[0]; s.Lost {
 		t.Errorf("with space again: %+v", s)
+	}
+}
+
+// The past is not kept less than what is stored says, on a full disk.
+func TestPastEndsOnAFullDisk(t *testing.T) {
+	mem := vfs.NewMem()
+	db := openOn(t, mem, engine.Options{RetainVersions: time.Hour})
+	ok(t, db.Put(pk("a"), []byte("1")))
+	ok(t, db.Put(pk("a"), []byte("2")))
+	mustClose(t, db)
+	b := &breaker{match: onFile("MANIFEST", vfstest.OpWriteAt), err: vfs.ErrNoSpace}
+	b.broken.Store(true)
+	_, err := engine.OpenFS(vfstest.NewFault(mem, b.hook), "db",
+		&engine.Options{RetainVersions: engine.NoRetention})
+	wantIs(t, err, engine.ErrDiskFull)
+	db = openOn(t, mem, engine.Options{})
+	defer mustClose(t, db)
+	ok(t, db.Compact(ctx))
+	s, err := db.SnapshotAt(1)
+	ok(t, err)
+	v, err := s.Get(pk("a"))
+	ok(t, errors.Join(err, s.Close()))
+	if string(v) != "1" {
+		t.Errorf("a was %q", v)
 	}
 }
 
