@@ -344,6 +344,9 @@ func TestDeepVersions(t *testing.T) {
 	for seq := range base.SeqNum(10 * maxLooks) {
 		putKey(tab, []byte("hot"), 6+seq, nil)
 	}
+	for seq := range base.SeqNum(maxLooks) { // all of them are passed, and nothing is left
+		putKey(tab, []byte("new"), 6+seq, nil)
+	}
 	hash := base.Hash([]byte("hot"), 1)
 	node := tab.index.find(tab.arena.chunks, []byte("hot"), hash)
 	head := tab.arena.chunks.word(node, nodeHead)

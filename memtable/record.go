@@ -111,7 +111,7 @@ func (c chunkTable) visible(ver uint32, snap base.SeqNum) (_ uint32, ok bool) {
 		}
 		ver = c.word(ver, versionPrev)
 	}
-	return ver, false
+	return ver, ver == 0
 }
 
 // load fills e with a version. It leaves e.Key alone and reads no changing word.
