@@ -165,22 +165,32 @@ func (b *Builder) bindOperands(atom *atom) (null, ok bool) {
 			null = true
 			continue
 		}
-		if like := atom.operands[i].like; like != nil {
-			if pattern, ok := v.AsString(); ok {
-				text, _, _ := expr.LikePrefix(pattern, like.Escape)
-				begins := expr.String(text)
-				v = &begins
-			}
+		like, all := atom.operands[i].like, false // all texts that begin so match
+		if pattern, ok := v.AsString(); ok && like != nil {
+			text, _, begins := expr.LikePrefix(pattern, like.Escape)
+			prefix := expr.String(text)
+			v, all = &prefix, begins
 		}
 		iv, ok := b.rangeOf(atom.col, atom.op, v)
 		if !ok {
 			return null, false
+		}
+		if all {
+			b.matchesPrefix(atom.operands[i].whole)
 		}
 		if iv != (interval{}) {
 			b.intervals = append(b.intervals, iv)
 		}
 	}
 	return null, true
+}
+
+// matchesPrefix makes the whole of a LIKE, a kid, the atom of its beginning, which says the same.
+// Requires: its node precedes that of the beginning, or it would be bound as well.
+func (b *Builder) matchesPrefix(whole int32) {
+	begins, n := b.kids[whole-1], b.kids[whole]
+	b.nodes[n] = b.nodes[begins]
+	b.kids[whole-1], b.kids[whole] = n, trueNode
 }
 
 // value returns the value of an operand.

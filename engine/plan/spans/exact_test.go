@@ -258,3 +258,34 @@ func TestSplitPrimary(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
+
+// TestPrefixParameters: a parameter that is a prefix and % leaves nothing to be tested, where the
+// column is gone into.
+func TestPrefixParameters(t *testing.T) {
+	key := ints(2)
+	key.Fields[1].Type = keycodec.TypeString
+	like := expr.Like{X: col(1), Pattern: expr.Param{Index: 0}}
+	for _, c := range []struct {
+		pred          expr.Expr
+		pattern, left string
+	}{
+		{and(eq(0, 1), like), "ab%", ""},
+		{and(eq(0, 1), like), "%", ""},
+		{and(eq(0, 1), or(like, expr.Cmp{L: col(1), R: text("x")})), "ab%", ""},
+		{and(eq(0, 1), like), "a%b", "b LIKE ?1"},
+		{and(compare(0, expr.Gt, 1), like), "ab%", "b LIKE ?1"},
+		{and(compare(0, expr.Gt, 1), or(eq(0, 7), like)), "ab%", "b LIKE ?1"},
+	} {
+		s := new(spans.Builder).Build(spans.Compile(key, spans.Normalise(c.pred)),
+			[]expr.Value{expr.String(c.pattern)}, 0)
+		left := ""
+		for _, span := range s.Spans {
+			if span.Residual != nil {
+				left = span.Residual.String()
+			}
+		}
+		if left != c.left {
+			t.Errorf("%s with %s: %q is left, want %q", c.pred, c.pattern, left, c.left)
+		}
+	}
+}

@@ -88,8 +88,10 @@ type Operand struct {
 	Value expr.Value
 	expr  expr.Expr // without columns; nil if it is the value
 	Param int       // if it is a parameter; -1
-	// like is set if it is a pattern, whose beginning is meant.
-	like *expr.Like
+	// like is set if it is a pattern, whose beginning is meant; whole is where in kids the term of
+	// all of it is.
+	like  *expr.Like
+	whole int32
 }
 
 // OperandOf returns e, which has no columns, as an operand.
@@ -232,14 +234,15 @@ func (t *Template) compileLike(e expr.Like) int32 {
 		return t.add(node{kind: nodeOpaque}, e)
 	}
 	operand := OperandOf(e.Pattern)
-	operand.like = &e
+	operand.like, operand.whole = &e, int32(len(t.kids))+1
 	t.operands = append(t.operands, operand)
 	t.atoms = append(t.atoms, atom{op: atomBegins, col: col,
 		operands: slices.Clip(t.operands[len(t.operands)-1:])})
 	first := int32(len(t.kids))
+	whole := t.add(node{kind: nodeOpaque}, e) // before begins: see matchesPrefix
 	begins := t.add(node{kind: nodeAtom, col: int8(col), mask: 1 << col,
 		atom: int32(len(t.atoms) - 1)}, True)
-	t.kids = append(t.kids, begins, t.add(node{kind: nodeOpaque}, e))
+	t.kids = append(t.kids, begins, whole)
 	return t.add(node{kind: nodeAnd, first: first, n: 2, mask: 1 << col}, e)
 }
 
