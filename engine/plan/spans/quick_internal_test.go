@@ -114,8 +114,9 @@ func sameRanges(a, b []Span) bool {
 		}
 		return out
 	}
+	least := func(b []byte) []byte { return bytes.TrimRight(b, "\x00") } // no value is below zeros
 	same := func(x, y Span) bool {
-		return bytes.Equal(x.Lo, y.Lo) && bytes.Equal(x.Hi, y.Hi) && x.Lo != nil &&
+		return bytes.Equal(least(x.Lo), least(y.Lo)) && bytes.Equal(x.Hi, y.Hi) && x.Lo != nil &&
 			(x.Hi == nil) == (y.Hi == nil) && (x.Residual == nil) == (y.Residual == nil)
 	}
 	points := func(x, y Span) bool { return same(x, y) && x.Points == y.Points }
