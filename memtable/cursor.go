@@ -182,7 +182,7 @@ func (c *Cursor) read(dir direction, from start) bool {
 		c.t.walk(c, from)
 		if c.deep != 0 {
 			c.done = false
-			if ver := c.t.older(c.chunks, c.deep, c.snap); ver != 0 {
+			if ver := c.t.older(c.chunks, c.deep, c.snap, false); ver != 0 {
 				c.rows[c.n] = row{c.far, ver}
 				c.n++
 			}

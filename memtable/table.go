@@ -302,7 +302,7 @@ func (t *Table) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) bo
 	return found
 }
 
-// get is Get. If the table is locked it is not while more versions than a few are passed.
+// get is Get, with the table locked or frozen: see older.
 func (t *Table) get(
 	key []byte, hash uint64, snap base.SeqNum, e *base.Entry, locked bool,
 ) bool {
@@ -313,11 +313,7 @@ func (t *Table) get(
 	}
 	ver, ok := c.visible(c.word(node, nodeHead), snap)
 	if !ok {
-		if locked {
-			t.mu.Unlock()
-			defer t.mu.Lock()
-		}
-		ver = t.older(c, ver, snap)
+		ver = t.older(c, ver, snap, locked)
 	}
 	if ver == 0 {
 		return false
@@ -326,8 +322,13 @@ func (t *Table) get(
 	return true
 }
 
-// older is chunkTable.visible to the end: writers come between its steps.
-func (t *Table) older(c chunkTable, ver uint32, snap base.SeqNum) uint32 {
+// older is chunkTable.visible to the end: writers come between its steps, even if the table is
+// locked.
+func (t *Table) older(c chunkTable, ver uint32, snap base.SeqNum, locked bool) uint32 {
+	if locked {
+		t.mu.Unlock()
+		defer t.mu.Lock()
+	}
 	for ok := false; !ok; {
 		t.mu.Lock()
 		ver, ok = c.visible(ver, snap)
