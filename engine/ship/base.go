@@ -45,14 +45,6 @@ type pinned struct {
 	files      []file // manifest and log
 }
 
-// baseMark is what the next base is measured by.
-type baseMark struct {
-	ms       int64
-	seq      base.SeqNum
-	bytes    int64 // of its SSTs
-	logBytes int64 // shipped since
-}
-
 // pin takes the present state for a base. Objects from a slot on, or later ones, have the commits
 // after it.
 func (s *Shipper) pin(ctx context.Context, slot uint64) (*pinned, error) {
@@ -156,7 +148,6 @@ func (s *Shipper) putBase(ctx context.Context, p *pinned) error {
 		return err
 	}
 	var files []file
-	var bytes int64
 	r := &pacedFile{ctx: ctx, duty: upkeep.BeginDuty()}
 	for name, size := range p.copy.State.AllFiles() {
 		if s.superseded(p) {
@@ -167,7 +158,6 @@ func (s *Shipper) putBase(ctx context.Context, p *pinned) error {
 			return err
 		}
 		files = append(files, f)
-		bytes += f.size
 	}
 	if infos, err = s.dest.List(ctx, sstPrefix); err == nil {
 		err = checkWhole(files, sizes(infos))
@@ -200,7 +190,6 @@ func (s *Shipper) putBase(ctx context.Context, p *pinned) error {
 	defer s.mu.Unlock()
 	s.m.BasesMade++
 	s.m.BaseBytes += int64(len(object))
-	s.lastBase = baseMark{ms: p.ms, seq: p.seq, bytes: bytes}
 	if s.based == p {
 		s.m.Bases, s.based = true, nil
 	}

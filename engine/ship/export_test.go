@@ -18,6 +18,9 @@ var (
 // Hurry is source.Hurry.
 func (o *Options) Hurry(every time.Duration) { source.Hurry(o, every) }
 
+// BasesAfter has bases made after so much log, if that is as long as the database.
+func (o *Options) BasesAfter(bytes int64) { o.minBaseLog = bytes }
+
 // Round does a round of upkeep now.
 func (s *Shipper) Round(ctx context.Context) error {
 	done := make(chan struct{})

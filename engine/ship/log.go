@@ -355,7 +355,6 @@ func (s *Shipper) advance(h *header) {
 	s.m.LogObjects++
 	s.m.LogBytes += headerBytes + h.bodyBytes
 	s.m.Restorable = uint64(h.seq)
-	s.lastBase.logBytes += h.bodyBytes
 	s.changedLocked()
 	s.mu.Unlock()
 	// Only a consumer that was dropped is not known: then nothing is retained for the shipper.

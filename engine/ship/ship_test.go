@@ -254,6 +254,34 @@ func TestShipToADirectory(t *testing.T) {
 	wantIs(t, err, ship.ErrEmpty)
 }
 
+// A base is made when the log since the last one is as long as the database, whichever shipper has
+// put it.
+func TestBasesByTheLengthOfTheLog(t *testing.T) {
+	h := newHarbor(t)
+	fill := func(items int) {
+		for i := range items {
+			h.last++
+			ok(t, h.db.Put(engine.Key{PK: fmt.Append(nil, i%50)}, make([]byte, 4<<10)))
+		}
+	}
+	fill(50)
+	for i, want := range []int{1, 1, 2} {
+		o := ship.Options{}
+		o.BasesAfter(1)
+		s := h.start(o)
+		h.put()
+		h.shipped(s)
+		ok(t, s.Round(ctx))
+		if got := len(h.contents().Bases); got != want {
+			t.Errorf("shipper %d: %d bases, want %d", i, got, want)
+		}
+		if i == 1 {
+			fill(150)
+		}
+		ok(t, s.Close(ctx))
+	}
+}
+
 // Promise (shipping): Of two shippers the second goes on; the first ends with ErrFenced, also if it
 // has nothing to ship, and what it puts meanwhile is part of the one history or refused.
 func TestSecondShipperFencesTheFirst(t *testing.T) {

@@ -44,6 +44,7 @@ type Options struct {
 	mergeAge    time.Duration // of objects that are merged
 	mergeFan    int           // neighbours that are made one object
 	tidyAge     time.Duration // of objects that nothing refers to and that are removed
+	minBaseLog  int64         // the least log after which a base is made before its time
 }
 
 func init() {
@@ -67,6 +68,7 @@ func (o *Options) withDefaults() (Options, error) {
 	p.mergeAge = cmp.Or(p.mergeAge, time.Minute)
 	p.mergeFan = cmp.Or(p.mergeFan, 32)
 	p.tidyAge = cmp.Or(p.tidyAge, time.Hour)
+	p.minBaseLog = cmp.Or(p.minBaseLog, 64<<20)
 	if p.Logger == nil {
 		p.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -111,15 +113,14 @@ type Shipper struct {
 	begin  time.Time
 	alarm  alarm
 
-	mu       sync.Mutex
-	m        Metrics       // guarded by mu
-	lastErr  error         // guarded by mu; of the last attempt
-	fatal    error         // guarded by mu
-	changed  chan struct{} // guarded by mu: closed when m or fatal change
-	based    *pinned       // guarded by mu: the base that m.Bases waits for
-	stale    bool          // guarded by mu: the writing process has let based go
-	lastBase baseMark      // guarded by mu
-	chained  base.SeqNum   // guarded by mu: all commits below are in objects; 0: none follows based
+	mu      sync.Mutex
+	m       Metrics       // guarded by mu
+	lastErr error         // guarded by mu; of the last attempt
+	fatal   error         // guarded by mu
+	changed chan struct{} // guarded by mu: closed when m or fatal change
+	based   *pinned       // guarded by mu: the base that m.Bases waits for
+	stale   bool          // guarded by mu: the writing process has let based go
+	chained base.SeqNum   // guarded by mu: all commits below are in objects; 0: none follows based
 
 	failing     time.Time // guarded by mu: since when upkeep fails; zero: it does not
 	upkeepCause error     // guarded by mu
@@ -274,9 +275,6 @@ func (s *Shipper) goOn(found *survey) error {
 	}
 	s.end = e
 	s.slot.Store(e.slot)
-	if n := len(found.bases); n > 0 {
-		s.lastBase = baseMark{ms: found.bases[n-1].ms, seq: found.bases[n-1].seq}
-	}
 	if len(found.bases) == 0 && len(found.chain) == 0 {
 		return nil
 	}

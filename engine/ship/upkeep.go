@@ -11,9 +11,6 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 )
 
-// minBaseLog is the least log after which a base is made before its time.
-const minBaseLog = 64 << 20
-
 // upkeep makes bases, merges log objects and removes what is not kept.
 func (s *Shipper) upkeep(ctx context.Context) {
 	t := time.NewTicker(s.o.upkeepEvery)
@@ -106,22 +103,27 @@ func (s *Shipper) round(ctx context.Context) error {
 // baseDue returns why a base is to be made now, or "".
 func (s *Shipper) baseDue(found *survey) string {
 	s.mu.Lock()
-	mark, waiting := s.lastBase, s.based != nil
-	end := s.m.Restorable
+	waiting, end := s.based != nil, s.m.Restorable
 	s.mu.Unlock()
-	n, age := len(found.bases), s.src.NowMs()-mark.ms
-	switch {
-	case waiting:
+	n := len(found.bases)
+	if waiting {
 		return "" // one is being made
-	case n == 0 || s.lost || found.last(&found.bases[n-1]).Version < s.lastOf(found):
+	}
+	if n == 0 || s.lost || found.last(&found.bases[n-1]).Version < s.lastOf(found) {
 		return "objects are damaged or missing"
-	case end == uint64(mark.seq):
+	}
+	last, log := &found.bases[n-1], int64(0)
+	for _, o := range found.reach(last) {
+		log += o.bodyBytes
+	}
+	switch age := s.src.NowMs() - last.ms; {
+	case end == uint64(last.seq):
 		return "" // nothing is new
 	case age < 0:
 		return "the clock was ahead at the last one"
 	case age >= s.o.BaseEvery.Milliseconds():
 		return "the last one is old"
-	case mark.logBytes >= max(minBaseLog, mark.bytes):
+	case log >= max(s.o.minBaseLog, s.db.Metrics().Total.DiskBytes):
 		return "the log since is long"
 	}
 	return ""
