@@ -230,8 +230,6 @@ func (s *Shipper) follows(ctx context.Context, p *pinned) error {
 
 // same reports whether an object has a content.
 func (s *Shipper) same(ctx context.Context, name string, content []byte) bool {
-	ctx, cancel := s.bounded(ctx, int64(len(content)))
-	defer cancel()
 	b, err := read(ctx, s.dest, name, 0, -1)
 	return err == nil && string(b) == string(content)
 }

@@ -160,8 +160,6 @@ func (s *Shipper) present() (last base.SeqNum, ms int64) {
 
 // checkEpoch returns ErrFenced if another shipper has begun.
 func (s *Shipper) checkEpoch(ctx context.Context) error {
-	ctx, cancel := s.bounded(ctx, 0)
-	defer cancel()
 	_, err := s.dest.Head(ctx, epochName(s.epoch+1))
 	switch {
 	case err == nil:
@@ -170,13 +168,6 @@ func (s *Shipper) checkEpoch(ctx context.Context) error {
 		return nil
 	}
 	return err
-}
-
-// bounded returns the context of one operation with a content.
-func (s *Shipper) bounded(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
-	d := s.o.Timeout * time.Duration(1+size>>20)
-	return context.WithTimeoutCause(ctx, d, fmt.Errorf("ship: no answer of the destination in %v",
-		d))
 }
 
 // fill makes the next object, unless there is one that was not put. More is false if there is
@@ -296,9 +287,7 @@ func (s *Shipper) skip() {
 
 // meet handles an object in the slot of the next one.
 func (s *Shipper) meet(ctx context.Context, name string) error {
-	octx, cancel := s.bounded(ctx, int64(len(s.object)))
-	defer cancel()
-	b, err := read(octx, s.dest, name, 0, -1)
+	b, err := read(ctx, s.dest, name, 0, -1)
 	if err != nil {
 		return err
 	}
@@ -308,7 +297,7 @@ func (s *Shipper) meet(ctx context.Context, name string) error {
 	}
 	h, _, err := decodeObject(name, kindLog, b)
 	if errors.Is(err, corrupt.ErrCorrupt) {
-		err = cmp.Or(checkRead(octx, s.dest, name, int64(len(b))), err)
+		err = cmp.Or(checkRead(ctx, s.dest, name, int64(len(b))), err)
 	}
 	switch {
 	case isDamage(err):
@@ -370,8 +359,6 @@ func (s *Shipper) put(ctx context.Context, name string, content []byte) error {
 }
 
 func (s *Shipper) putOnce(ctx context.Context, name string, content []byte) error {
-	ctx, cancel := s.bounded(ctx, int64(len(content)))
-	defer cancel()
 	if err := s.dest.Put(ctx, name, bytes.NewReader(content), int64(len(content))); err != nil {
 		return fmt.Errorf("put %s: %w", name, err)
 	}
@@ -380,8 +367,6 @@ func (s *Shipper) putOnce(ctx context.Context, name string, content []byte) erro
 
 // checkPut looks whether an object is there that was put.
 func (s *Shipper) checkPut(ctx context.Context, name string, size int64) error {
-	ctx, cancel := s.bounded(ctx, 0)
-	defer cancel()
 	info, err := s.dest.Head(ctx, name)
 	if err != nil {
 		return fmt.Errorf("%s is not there after it was put: %w", name, err)

@@ -31,8 +31,8 @@ type Options struct {
 	Keep time.Duration
 	// BeginAgain makes Start succeed with a new base where it would return ErrGap.
 	BeginAgain bool
-	// Timeout bounds one operation of the destination that has no content, and one with
-	// for each MiB of it. 0 means 30 seconds.
+	// Timeout bounds one operation of the destination, and a put for each MiB, a content that is
+	// read for each part of it, a list tenfold. 0 means 30 seconds.
 	Timeout time.Duration
 	// OnError, if not nil, is called without locks held with a *SilentError when the shipper has
 	// had no success for two intervals, and with what ends it.
@@ -152,8 +152,9 @@ func Start(db *engine.DB, d Destination, o *Options) (*Shipper, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Shipper{db: db, src: source.Of(db), dest: d, o: opts, headers: headers{},
-		kick: make(chan struct{}, 1), ended: make(chan struct{}), begin: now(),
+	s := &Shipper{db: db, src: source.Of(db), dest: &timed{d, opts.Timeout}, o: opts,
+		headers: headers{},
+		kick:    make(chan struct{}, 1), ended: make(chan struct{}), begin: now(),
 		alarm:   alarm{"shipping", opts.Logger, opts.OnError},
 		changed: make(chan struct{}), sums: map[string][32]byte{}, placed: map[[32]byte]uint64{},
 		copies: make(chan *pinned, 1), rounds: make(chan chan<- struct{})}

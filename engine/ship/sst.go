@@ -109,8 +109,6 @@ func (s *Shipper) putSST(ctx context.Context, r *pacedFile, f *file, shared map[
 	if is {
 		return nil
 	}
-	ctx, cancel := s.bounded(ctx, f.size)
-	defer cancel()
 	err = s.dest.Put(ctx, name, content, f.size)
 	if errors.Is(err, errExist) {
 		return nil // its size is looked at when all are there

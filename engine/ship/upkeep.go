@@ -313,8 +313,6 @@ func (s *Shipper) remove(ctx context.Context, name string) error {
 	if err := s.checkEpoch(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := s.bounded(ctx, 0)
-	defer cancel()
 	if err := s.dest.Delete(ctx, name); err != nil {
 		return err
 	}
