@@ -46,10 +46,9 @@ type Reader struct {
 
 	present atomic.Uint32 // lookups in a row that found their key, up to presentEnough
 
-	// Of a value file: the places of its values in the cache, by a hash of their offsets, and how
-	// many bytes of it are referred to.
-	kept      cache.Slot[keptValues]
-	usedBytes uint64
+	// Of a value file: by parts of the file, the places of its values in the cache, by a hash of
+	// their offsets.
+	kept []cache.Slot[keptValues]
 }
 
 // tail is what the end of the file says, and the places for all but data blocks.
@@ -95,7 +94,8 @@ func NewReader(o ReaderOptions) *Reader {
 	}
 	for _, u := range r.meta.Values {
 		v := r.valueFile(o.Dir, u.Num, u.FileBytes, files)
-		v.group, v.usedBytes = blocks.NewGroup(readerBytes), u.Bytes
+		v.kept = make([]cache.Slot[keptValues], 1+min(max(u.FileBytes, 0)/bytesPerRoot, maxRoots))
+		v.group = blocks.NewGroup(readerBytes + 8*int64(len(v.kept)))
 		r.values = append(r.values, v)
 	}
 	return r

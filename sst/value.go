@@ -190,7 +190,7 @@ func (r *Reader) CachedValue(ref []byte) ([]byte, error) {
 	return data, err
 }
 
-// keptValues are the places of the large values of a file.
+// keptValues are the places of the large values of a part of a file.
 type keptValues struct {
 	slots []cache.Slot[keptValue]
 	group *cache.Group // of what is in them
@@ -202,18 +202,28 @@ type keptValue struct {
 	data []byte
 }
 
-// bytesPerSlot is how many bytes of a value file have one place in the cache. Of values that would
-// share one, the last has it. Why no exact index: it would be one more thing to build and to keep
-// for each file, and values of this size lie in places of their own mostly.
-const bytesPerSlot = 2 << 10
+const (
+	// bytesPerSlot is how many bytes of a value file have one place in the cache. Of values that
+	// would share one, the last has it. Why no exact index: it would be one more thing to build and
+	// to keep for each file, and values of this size lie in places of their own mostly.
+	bytesPerSlot = 2 << 10
+	// bytesPerRoot is how many bytes of a value file have their places together. Why not all of the
+	// file: where files are many times as large as the cache, it has one value of most of them, and
+	// the places would take more room than the values.
+	bytesPerRoot = 256 * bytesPerSlot
+	// maxRoots is for any file that is written: what follows has its places in the last.
+	maxRoots = 16 << 10
+)
 
-// valueSlot returns the place in the cache of the value at off, and its group. Its file's places
-// are a value of the cache themselves.
+// valueSlot returns the place in the cache of the value at off, and its group. The places of a part
+// of the file are a value of the cache themselves.
 func (r *Reader) valueSlot(off uint64) (*cache.Slot[keptValue], *cache.Group) {
-	p := r.kept.Get()
+	root := &r.kept[min(off/bytesPerRoot, uint64(len(r.kept)-1))]
+	p := root.Get()
 	if p == nil {
-		k := keptValues{make([]cache.Slot[keptValue], 8+r.usedBytes/bytesPerSlot), r.group.Part()}
-		p = cache.InsertRoot(r.group, &r.kept, k, 8*int64(len(k.slots)), metaWeight, k.group)
+		n := 8 + min(r.meta.SizeBytes, bytesPerRoot)/bytesPerSlot
+		k := keptValues{make([]cache.Slot[keptValue], n), r.group.Part()}
+		p = cache.InsertRoot(r.group, root, k, 8*n, metaWeight, k.group)
 	}
 	return &p.slots[off*0x9e3779b97f4a7c15>>32%uint64(len(p.slots))], p.group
 }

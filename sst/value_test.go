@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -152,6 +153,30 @@ func TestLargeValuesInTheCache(t *testing.T) {
 	}
 	if err := r.Close(); err != nil || o.Cache.Metrics().UsedBytes != 0 {
 		t.Errorf("%v, %+v", err, o.Cache.Metrics())
+	}
+}
+
+// TestPlacesOfLargeValues: one value of a large file in the cache takes little more than itself.
+func TestPlacesOfLargeValues(t *testing.T) {
+	fs := vfs.NewMem()
+	values := slices.Repeat([][]byte{make([]byte, 4<<20)}, 16)
+	values[9] = []byte("a value")
+	o := readerOptions(fs, valueFile(t, fs, sst.None, values...))
+	o.Cache = cache.New(1 << 20)
+	r := sst.NewReader(o)
+	defer r.Close()
+	var e base.Entry
+	var used int64
+	for range 2 { // the second finds the block in the cache
+		used = o.Cache.Metrics().UsedBytes
+		key := []byte("u1\x00\x00009")
+		found, err := r.Get(key, base.Hash(key, testSeed), base.MaxSeqNum, &e)
+		if err != nil || !found || string(e.Value) != "a value" {
+			t.Fatalf("%q, %v, %v", e.Value, found, err)
+		}
+	}
+	if used > 8<<10 {
+		t.Errorf("a lookup has put %d bytes into the cache", used)
 	}
 }
 
