@@ -173,7 +173,8 @@ func (r *Reader) Value(ref []byte) ([]byte, error) {
 }
 
 // CachedValue is Value through the cache, for lookups. The value must not be changed. Why scans and
-// merges do without: they would push out of the cache what lookups ask for.
+// merges do without: they would push out of the cache what lookups ask for. A full cache takes one
+// of a few, as of blocks.
 func (r *Reader) CachedValue(ref []byte) ([]byte, error) {
 	v, f, err := r.follow(ref)
 	if err != nil {
@@ -184,7 +185,7 @@ func (r *Reader) CachedValue(ref []byte) ([]byte, error) {
 		return k.data, nil
 	}
 	data, err := f.readBlock(v.h, MaxValueBytes, "value")
-	if err == nil {
+	if err == nil && group.Admits(int64(cap(data)), false) {
 		cache.Replace(group, slot, keptValue{v.h, data}, int64(cap(data)), dataWeight)
 	}
 	return data, err

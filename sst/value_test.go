@@ -145,11 +145,16 @@ func TestLargeValuesInTheCache(t *testing.T) {
 	if reads > 300 {
 		t.Errorf("20 values were read %d times", reads)
 	}
+	reads = 0
+	before := o.Cache.Metrics().Inserts
 	for range 1000 {
 		get(rng.IntN(len(values)))
 		if m := o.Cache.Metrics(); m.UsedBytes > m.BudgetBytes {
 			t.Fatalf("%+v", m)
 		}
+	}
+	if n := int(o.Cache.Metrics().Inserts - before); n > reads/2 { // a full cache takes some
+		t.Errorf("%d of %d values that were read have pushed others out", n, reads)
 	}
 	if err := r.Close(); err != nil || o.Cache.Metrics().UsedBytes != 0 {
 		t.Errorf("%v, %+v", err, o.Cache.Metrics())
