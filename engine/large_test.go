@@ -10,12 +10,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // largeOptions keep values from 100 bytes on apart, and make flushes and merges frequent.
@@ -475,4 +477,49 @@ func TestHiddenLargeValuesAreNotRead(t *testing.T) {
 	ok(t, db.Delete(pksk("p", "16")))
 	ok(t, db.Delete(pksk("p", "17")))
 	check(0)
+}
+
+// Promise (reads and writes): Large values that were looked up stay in the cache when a merge
+// replaces the files of their keys.
+func TestMergesKeepLargeValuesInTheCache(t *testing.T) {
+	var reads atomic.Int64
+	fsys := vfstest.NewFault(vfs.NewMem(), func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpReadAt && strings.HasSuffix(op.Name, ".val") {
+			reads.Add(1)
+		}
+		return nil
+	})
+	o := largeOptions()
+	o.MaxRuns = 64
+	db := openOn(t, fsys, *o)
+	defer mustClose(t, db)
+	for i := range 8 {
+		ok(t, db.Put(pk(fmt.Sprint("k", i)), bytes.Repeat([]byte{byte(i)}, 200)))
+	}
+	ok(t, db.Flush(ctx))
+	beside := openOn(t, fsys, engine.Options{ReadOnly: true})
+	defer mustClose(t, beside)
+	read := func() int64 {
+		reads.Store(0)
+		for i := range 8 {
+			for _, db := range []*engine.DB{db, beside} {
+				v, err := db.Get(pk(fmt.Sprint("k", i)))
+				if ok(t, err); !bytes.Equal(v, bytes.Repeat([]byte{byte(i)}, 200)) {
+					t.Errorf("k%d is %q", i, v)
+				}
+			}
+		}
+		return reads.Load()
+	}
+	if n := read(); n != 16 {
+		t.Fatalf("8 values in files of their own are read %d times", n)
+	}
+	for i := range 8 {
+		ok(t, db.Put(pksk(fmt.Sprint("k", i), "x"), nil))
+	}
+	ok(t, db.Compact(ctx))
+	ok(t, beside.Refresh())
+	if n := read(); n != 0 {
+		t.Errorf("after a merge %d values are read again", n)
+	}
 }

@@ -161,4 +161,8 @@ type ReaderOptions struct {
 	SeedUnknown bool
 	// Stats receives the counters; nil drops them. Readers may share one.
 	Stats *Stats
+	// ValueFile returns a reader of a value file, which it may have open: several SSTs refer to
+	// one, and what lookups have read of it stays in the cache as long as it is open. Who closes it
+	// is its affair. Nil opens value files for this reader alone.
+	ValueFile func(u base.ValueUse, open func() *Reader) *Reader
 }

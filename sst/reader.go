@@ -40,6 +40,7 @@ type Reader struct {
 	file    *cache.Handle
 	group   *cache.Group
 	values  []*Reader // of the value files, in the order of meta.Values
+	own     bool      // values are closed with this reader
 
 	tail cache.Slot[*tail]
 	mu   sync.Mutex // serialises loading tail
@@ -92,11 +93,20 @@ func NewReader(o ReaderOptions) *Reader {
 		file:  files.Handle(path),
 		group: blocks.NewGroup(readerBytes),
 	}
+	r.own = o.ValueFile == nil
 	for _, u := range r.meta.Values {
-		v := r.valueFile(o.Dir, u.Num, u.FileBytes, files)
-		v.kept = make([]cache.Slot[keptValues], 1+min(max(u.FileBytes, 0)/bytesPerRoot, maxRoots))
-		v.group = blocks.NewGroup(readerBytes + 8*int64(len(v.kept)))
-		r.values = append(r.values, v)
+		open := func() *Reader {
+			v := r.valueFile(o.Dir, u.Num, u.FileBytes, files)
+			roots := 1 + min(max(u.FileBytes, 0)/bytesPerRoot, maxRoots)
+			v.kept = make([]cache.Slot[keptValues], roots)
+			v.group = blocks.NewGroup(readerBytes + 8*roots)
+			return v
+		}
+		if r.own {
+			r.values = append(r.values, open())
+		} else {
+			r.values = append(r.values, o.ValueFile(u, open))
+		}
 	}
 	return r
 }
@@ -110,9 +120,10 @@ func (r *Reader) Meta() *base.FileMeta { return r.meta }
 func (r *Reader) Close() error {
 	r.group.Drop()
 	err := r.file.Close()
-	for _, v := range r.values {
-		v.group.Drop()
-		err = errors.Join(err, v.file.Close())
+	if r.own {
+		for _, v := range r.values {
+			err = errors.Join(err, v.Close())
+		}
 	}
 	return err
 }

@@ -14,7 +14,7 @@ import (
 // stays the same is shared. From is only read from now on. Requires: from has every commit up to
 // flushed. At base.MaxSeqNum nothing of the memtables stays.
 func (s *Stripe) Follow(from *Stripe, runs []*manifest.Run, flushed base.SeqNum) {
-	s.id, s.env, s.prefix = from.id, from.env, from.prefix
+	s.id, s.env, s.values, s.prefix = from.id, from.env, from.values, from.prefix
 	v := from.view.Load()
 	next := &View{Active: v.Active, Frozen: v.Frozen}
 	if oldestSeq(v) <= flushed {

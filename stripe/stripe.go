@@ -74,17 +74,17 @@ type Stripe struct {
 
 	view atomic.Pointer[View] // nil once closed
 
-	values  valueFiles
+	values  *valueFiles
 	rent    atomic.Int64 // see Stripe.pay
 	install sync.Mutex   // guards replacing view
 	views   uint64       // guarded by install: how many there were
 	prefix  []byte       // expected common key prefix of the next memtable
-	_       [16]byte     // keeps neighbours in the engine's array off this cache line
+	_       [24]byte     // keeps neighbours in the engine's array off this cache line
 }
 
 // Init prepares a stripe with the runs the manifest lists.
 func (s *Stripe) Init(id base.StripeID, env *Env, runs []*manifest.Run) {
-	s.id, s.env = id, env
+	s.id, s.env, s.values = id, env, &valueFiles{uses: map[base.FileNum]valueUse{}}
 	v := &View{Active: s.newTable()}
 	for _, r := range runs {
 		v.Runs = append(v.Runs, s.openRun(r, nil))
@@ -379,7 +379,6 @@ func (s *Stripe) newTable() *memtable.Table {
 }
 
 func (s *Stripe) openFile(m *base.FileMeta) *File {
-	s.values.open(m)
 	return &File{
 		Meta: m,
 		Reader: sst.NewReader(sst.ReaderOptions{
@@ -391,6 +390,8 @@ func (s *Stripe) openFile(m *base.FileMeta) *File {
 			Seed:  s.env.Seed,
 			DBID:  s.env.DBID,
 			Stats: s.env.Stats,
+
+			ValueFile: s.values.open,
 		}),
 		stripe: s,
 	}

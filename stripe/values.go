@@ -50,33 +50,30 @@ const (
 	fewValueBytes = 64 << 10
 )
 
-// valueFiles counts the SSTs that need each value file of a stripe.
+// valueFiles has the value files of a stripe open, each as long as an SST that needs it is: what
+// lookups have read of it stays in the cache when a merge replaces the SSTs.
 type valueFiles struct {
 	mu   sync.Mutex
 	uses map[base.FileNum]valueUse // Guarded by mu.
 }
 
 type valueUse struct {
-	ssts int
+	reader *sst.Reader
+	ssts   int
 	// kept: an SST was dropped that the manifest may still name, because the database was closed.
 	kept bool
 }
 
-// open notes that an SST is open.
-func (v *valueFiles) open(m *base.FileMeta) {
-	if len(m.Values) == 0 {
-		return
-	}
+// open returns a reader of a value file for an SST, see sst.ReaderOptions.
+func (v *valueFiles) open(u base.ValueUse, open func() *sst.Reader) *sst.Reader {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.uses == nil {
-		v.uses = map[base.FileNum]valueUse{}
+	use := v.uses[u.Num]
+	if use.ssts++; use.reader == nil {
+		use.reader = open()
 	}
-	for _, u := range m.Values {
-		use := v.uses[u.Num]
-		use.ssts++
-		v.uses[u.Num] = use
-	}
+	v.uses[u.Num] = use
+	return use.reader
 }
 
 // drop notes that an SST is closed, and returns the value files that no edit names any more.
@@ -94,6 +91,7 @@ func (v *valueFiles) drop(m *base.FileMeta, obsolete bool) (gone []base.FileNum)
 			v.uses[u.Num] = use
 			continue
 		}
+		_ = use.reader.Close() // as that of the SST
 		delete(v.uses, u.Num)
 		if !use.kept {
 			gone = append(gone, u.Num)
