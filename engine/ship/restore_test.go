@@ -163,6 +163,28 @@ func TestFollowWhileObjectsAreMerged(t *testing.T) {
 	ok(t, s.Close(ctx))
 }
 
+// A restore has the last commit also if the objects that it looks at are merged meanwhile.
+func TestRestoreWhileObjectsAreMerged(t *testing.T) {
+	h := newHarbor(t)
+	s := h.start(ship.Options{})
+	h.ships(s, 20)
+	h.now.Add(int64(time.Hour / time.Millisecond))
+	d := &counting{Destination: h.dest}
+	var merged atomic.Bool
+	d.set(func(op, name string) error {
+		if op == "get" && name == "log/0000000008" && merged.CompareAndSwap(false, true) {
+			ok(t, s.Round(ctx))
+		}
+		return nil
+	})
+	at, err := ship.RestoreOn(ctx, d, vfs.NewMem(), "db", nil)
+	ok(t, err)
+	if !merged.Load() || s.Metrics().Merges == 0 || at.Version != h.last {
+		t.Errorf("restored %v of %d, %+v", at, h.last, s.Metrics())
+	}
+	ok(t, s.Close(ctx))
+}
+
 // Promise (shipping): What was reported as shipped is listed also while a shipper makes a base and
 // removes what is before it.
 func TestListWhileBasesGo(t *testing.T) {

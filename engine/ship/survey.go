@@ -75,6 +75,8 @@ type survey struct {
 	logs   []span
 	stray  []stray
 	damage []error
+	// doubts are objects of the log that are not there any more, or not the one before.
+	doubts []string
 }
 
 // span is the name of a log object.
@@ -94,15 +96,21 @@ type headers map[string]header
 
 // look surveys a destination. What is known of headers is not read again.
 //
-// Why again if no object leads on from the last base: a shipper may have made the next one since
-// the bases were listed, and have removed the log before it.
+// Why again if an object is gone, until that stays so: a shipper may have merged it with others,
+// and the chain seems to break there. Why if no object leads on from the last base: a shipper may
+// have made the next one since the bases were listed, and have removed the log before it.
 func look(ctx context.Context, d Destination, known headers) (s *survey, err error) {
 	if known == nil {
 		known = headers{}
 	}
+	var doubts []string
 	for range maxLooks {
 		if s, err = lookOnce(ctx, d, known); err != nil {
 			return nil, err
+		}
+		if !slices.Equal(s.doubts, doubts) {
+			doubts = s.doubts
+			continue
 		}
 		n := len(s.bases)
 		if len(s.listed) == 0 || n > 0 && len(s.reach(&s.bases[n-1])) > 0 {
@@ -220,7 +228,8 @@ func (s *survey) link(ctx context.Context, known headers) error {
 		case isDamage(err):
 			bad, lost = append(bad, err), sp.last
 			continue
-		case errors.Is(err, errNotExist): // removed meanwhile
+		case errors.Is(err, errNotExist):
+			s.doubts = append(s.doubts, sp.info.Name)
 			continue
 		case err != nil:
 			return err
@@ -231,6 +240,7 @@ func (s *survey) link(ctx context.Context, known headers) error {
 			if h.slot <= end { // two merges that overlap: both have what is in both
 				o.follows = h.from <= before.seq
 			} else if h.prev != before.lastSlot {
+				s.doubts = append(s.doubts, sp.info.Name)
 				s.damage = append(s.damage, append(bad, corrupt.New(sp.info.Name, 56,
 					"log object before", fmt.Sprintf("slot %d", h.prev),
 					fmt.Sprintf("slot %d", before.lastSlot)))...)
