@@ -393,20 +393,7 @@ func (s *Stripe) openFile(m *base.FileMeta) *File {
 
 			ValueFile: s.values.open,
 		}),
-		stripe: s,
-	}
-}
-
-// dropFile closes a file that no view contains any more, and deletes it if a
-// manifest edit has removed it (rather than the database being closed).
-func (s *Stripe) dropFile(f *File) {
-	_ = f.Reader.Close() // read-only: nothing can be lost
-	obsolete := f.obsolete.Load()
-	if obsolete {
-		s.env.Obsolete(f.Meta.Name())
-	}
-	for _, num := range s.values.drop(f.Meta, obsolete) {
-		s.env.Obsolete(base.ValueName(s.id, num))
+		env: s.env, values: s.values,
 	}
 }
 

@@ -146,11 +146,26 @@ func (rr *runRanges) appendVisible(
 type File struct {
 	Meta   *base.FileMeta
 	Reader *sst.Reader
-	// stripe drops the file when no view needs it any more.
-	stripe *Stripe
+	// env and values are for drop. Why not the stripe: in a process that follows the writer, files
+	// outlive the stripes of the state that they came with.
+	env    *Env
+	values *valueFiles
 	// obsolete is set when a manifest edit has removed the file.
 	obsolete atomic.Bool
 	refs     atomic.Int64 // runs that have the file, and that views contain
+}
+
+// drop closes a file that no view contains any more, and deletes it if a manifest edit has removed
+// it (rather than the database being closed).
+func (f *File) drop() {
+	_ = f.Reader.Close() // read-only: nothing can be lost
+	obsolete := f.obsolete.Load()
+	if obsolete {
+		f.env.Obsolete(f.Meta.Name())
+	}
+	for _, num := range f.values.drop(f.Meta, obsolete) {
+		f.env.Obsolete(base.ValueName(f.Meta.Stripe, num))
+	}
 }
 
 // after reports whether all keys of the file come after key.
@@ -173,7 +188,7 @@ func (r *Run) release() {
 	}
 	for _, f := range r.Files {
 		if f.refs.Add(-1) == 0 {
-			f.stripe.dropFile(f)
+			f.drop()
 		}
 	}
 }

@@ -382,3 +382,23 @@ func TestWhatWasReadIsGarbage(t *testing.T) {
 		w.s.Close()
 	}
 }
+
+// TestFollowedStripesGo: the files that a later state still has do not keep the stripe of the state
+// that they came with.
+func TestFollowedStripesGo(t *testing.T) {
+	w := newWorld(t, vfs.NewMem())
+	w.commit(put("a", "1"))
+	w.flush()
+	next := new(stripe.Stripe)
+	next.Follow(w.s, w.runs, w.seq)
+	old := weak.Make(w.s)
+	w.s.Close()
+	w.s = next
+	if runtime.GC(); old.Value() != nil {
+		t.Error("the stripe is in memory")
+	}
+	if got, err := w.get("a", w.seq); err != nil || got == "" {
+		t.Errorf("a: %q, %v", got, err)
+	}
+	w.s.Close()
+}
