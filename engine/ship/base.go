@@ -159,6 +159,10 @@ func (s *Shipper) putBase(ctx context.Context, p *pinned) error {
 		}
 		files = append(files, f)
 	}
+	clear(s.sums)
+	for i := range files {
+		s.sums[files[i].name] = files[i].sum
+	}
 	if infos, err = s.dest.List(ctx, sstPrefix); err == nil {
 		err = checkWhole(files, sizes(infos))
 	}

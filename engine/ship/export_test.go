@@ -21,6 +21,9 @@ func (o *Options) Hurry(every time.Duration) { source.Hurry(o, every) }
 // BasesAfter has bases made after so much log, if that is as long as the database.
 func (o *Options) BasesAfter(bytes int64) { o.minBaseLog = bytes }
 
+// Headers returns how many headers of objects are remembered. Requires: the follower is closed.
+func (f *Follower) Headers() int { return len(f.headers) }
+
 // Round does a round of upkeep now.
 func (s *Shipper) Round(ctx context.Context) error {
 	done := make(chan struct{})

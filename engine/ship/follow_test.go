@@ -225,6 +225,32 @@ func TestFollowerBeginsAgain(t *testing.T) {
 	ok(t, s.Close(ctx))
 }
 
+// What is not at the destination any more takes no memory.
+func TestFollowerForgetsObjects(t *testing.T) {
+	h := newHarbor(t)
+	s := h.start(ship.Options{})
+	h.put()
+	h.shipped(s)
+	f := follow(t, h, vfs.NewMem(), ship.FollowOptions{})
+	for range 6 {
+		for range 9 {
+			h.put()
+			h.shipped(s)
+			ok(t, f.WaitFor(ctx, h.last))
+		}
+		h.now.Add(int64(time.Hour / time.Millisecond))
+		ok(t, s.Round(ctx))
+	}
+	h.put()
+	h.shipped(s)
+	ok(t, f.WaitFor(ctx, h.last))
+	ok(t, f.Close())
+	if n, most := f.Headers(), h.contents().Objects; n > 3*most {
+		t.Errorf("%d headers of %d objects", n, most)
+	}
+	ok(t, s.Close(ctx))
+}
+
 // A directory that a person has put aside stays, whatever a follower beside it does.
 func TestFollowerLeavesOthersAlone(t *testing.T) {
 	h := newHarbor(t)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -94,6 +95,22 @@ type stray struct{ name, by string }
 // headers remembers headers of objects, which never change.
 type headers map[string]header
 
+// forget forgets the headers of objects that are not there any more, if they are many. Why: a
+// follower sees one object a second, and merges remove them.
+func (h headers) forget(s *survey) {
+	if len(h) <= 2*(len(s.listed)+len(s.logs)) {
+		return
+	}
+	there := map[string]bool{}
+	for i := range s.listed {
+		there[s.listed[i].Name] = true
+	}
+	for i := range s.logs {
+		there[s.logs[i].info.Name] = true
+	}
+	maps.DeleteFunc(h, func(name string, _ header) bool { return !there[name] })
+}
+
 // look surveys a destination. What is known of headers is not read again.
 //
 // Why again if an object is gone, until that stays so: a shipper may have merged it with others,
@@ -164,7 +181,9 @@ func lookOnce(ctx context.Context, d Destination, known headers) (*survey, error
 	slices.SortFunc(s.bases, func(a, b baseObject) int {
 		return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.slot, b.slot))
 	})
-	return s, s.link(ctx, known)
+	err = s.link(ctx, known)
+	known.forget(s)
+	return s, err
 }
 
 // isDamage reports whether an error is damage of an object. An object of a later version is whole:

@@ -316,7 +316,6 @@ func (s *Shipper) remove(ctx context.Context, name string) error {
 	if err := s.dest.Delete(ctx, name); err != nil {
 		return err
 	}
-	delete(s.headers, name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.m.Removed++
