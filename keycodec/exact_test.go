@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/big"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,9 @@ func codecLikeSchema[T any](t *testing.T, c *keycodec.Codec[T], key []byte) {
 	var v, view T
 	_, want := c.Schema().Decode(key)
 	err, viewErr := c.Decode(key, &v), c.DecodeView(key, &view)
+	if strconv.IntSize == 32 && err != nil && strings.Contains(err.Error(), "cannot hold") {
+		return // an int, which the schema reads as an int64
+	}
 	if offsetOf(err) != offsetOf(want) || offsetOf(viewErr) != offsetOf(want) {
 		t.Fatalf("%x: the schema says %v, the codec %v and %v", key, want, err, viewErr)
 	}
@@ -150,7 +154,7 @@ func TestCoefficientOfEveryScale(t *testing.T) {
 
 // TestDecimalExponentLimits writes and reads the numbers at the ends of the exponents.
 func TestDecimalExponentLimits(t *testing.T) {
-	const most = 2 * 5 << 28 // decimal places before the point, after an even number of them
+	const most int64 = 2 * 5 << 28 // decimal places before the point, after an even number of them
 	for text, fits := range map[string]bool{
 		fmt.Sprintf("1e%d", most-1): true, fmt.Sprintf("1e%d", most): false,
 		fmt.Sprintf("-1e%d", most-1): true, fmt.Sprintf("-1e%d", most): false,

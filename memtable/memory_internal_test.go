@@ -178,6 +178,7 @@ func TestIndexSize(t *testing.T) {
 // at every 32nd, and everything else at once.
 func TestBytesAreTheSum(t *testing.T) {
 	tab := New(Options{Prefix: []byte("the prefix")})
+	const tombstone = 4 * int64(unsafe.Sizeof(base.RangeTombstone{}))
 	sum := func() int64 {
 		n := int64(unsafe.Sizeof(*tab)) + int64(len(tab.prefix)) + tab.arena.heldBytes +
 			int64(8*len(tab.index.slots())) + int64(4*cap(tab.fresh))
@@ -185,7 +186,7 @@ func TestBytesAreTheSum(t *testing.T) {
 			n += int64(28 * tab.tree.Len())
 		}
 		for _, rt := range tab.ranges {
-			n += int64(len(rt.Start)+len(rt.End)) + 4*56
+			n += int64(len(rt.Start)+len(rt.End)) + tombstone
 		}
 		return n
 	}
@@ -217,7 +218,7 @@ func TestBytesAreTheSum(t *testing.T) {
 			}
 		case 2500:
 			tab.DeleteRange(base.RangeTombstone{Start: []byte("a"), End: []byte("bcd"), Seq: 2})
-			if tab.rangeBytes != 1+3+4*56 {
+			if tab.rangeBytes != 1+3+tombstone {
 				t.Fatalf("a range tombstone of %d bytes", tab.rangeBytes)
 			}
 		}

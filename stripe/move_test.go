@@ -214,7 +214,7 @@ func TestRisingKeysMakeFewFiles(t *testing.T) {
 	var flushed, written int64
 	rnd := rand.New(rand.NewPCG(1, 1))
 	value := make([]byte, 2000)
-	for i := range testutil.Effort(100, 300) {
+	for i := range max(20, testutil.Effort(100, 300)) {
 		for j := range 40 {
 			for k := range value {
 				value[k] = byte(rnd.Uint32())

@@ -14,12 +14,13 @@ import (
 
 // resum makes the checksum of the record at off right, if its length is one that it can have.
 func resum(b []byte, off int) {
-	n := int(binary.LittleEndian.Uint32(b[off+4:]))
+	n := binary.LittleEndian.Uint32(b[off+4:])
 	if n == math.MaxUint32 {
 		n = 0
 	}
-	if head := off + 24; n <= len(b)-head {
-		crc := castagnoli(b[head : head+n])
+	head := off + 24
+	if body := b[head:]; uint64(n) <= uint64(len(body)) {
+		crc := castagnoli(body[:n])
 		binary.LittleEndian.PutUint32(b[off:], updateCastagnoli(crc, b[off+4:head]))
 	}
 }

@@ -36,7 +36,7 @@ func (img image) records() []record {
 		for off, last := 64, le.Uint64(b[48:])-1; off+24 <= len(b); {
 			n := int(le.Uint32(b[off+4:]))
 			r := record{file: name, off: off, seq: base.SeqNum(le.Uint64(b[off+16:])),
-				marker: n == math.MaxUint32}
+				marker: uint32(n) == math.MaxUint32}
 			if r.marker {
 				n = 0
 			} else {

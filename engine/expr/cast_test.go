@@ -28,7 +28,7 @@ func TestCast(t *testing.T) {
 		{1e19, "UINT64", uint64(1e19)}, {-1, "UINT64", bad}, {256, "UINT8", bad},
 		{255, "UINT8", 255}, {127, "INT8", 127}, {128, "INT8", bad}, {-128, "INT8", -128},
 		{-129, "INT8", bad}, {"9223372036854775808", "INT", bad},
-		{"-9223372036854775808", "INT", math.MinInt64},
+		{"-9223372036854775808", "INT", int64(math.MinInt64)},
 		{keycodec.NewDecimal(-19, 1), "INT", -1}, {keycodec.NewDecimal(1, -30), "INT", bad},
 		{"+-5", "INT", bad}, {".", "DECIMAL", bad}, {"-.", "INT", bad}, {"1_0", "FLOAT", bad},
 		{"0x1p4", "FLOAT", bad}, {"0x1ep0", "INT", bad}, {".5", "FLOAT", 0.5}, {"-5.", "INT", -5},

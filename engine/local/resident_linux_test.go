@@ -50,7 +50,9 @@ func TestResidentChild(t *testing.T) {
 	e := local.Engine(db)
 	n := testutil.Effort(100_000, 20_000_000)
 	r, value := testutil.Rand(t), make([]byte, 200)
-	key := func(i int) engine.Key { return engine.Key{PK: fmt.Appendf(nil, "%016x", i*0x9e3779b1)} }
+	key := func(i int) engine.Key {
+		return engine.Key{PK: fmt.Appendf(nil, "%016x", uint64(i)*0x9e3779b1)}
+	}
 	for i := range n + n/2 {
 		for j := range len(value) / 2 {
 			value[j] = byte(r.Uint32())

@@ -34,7 +34,7 @@ func TestTextsThatDifferByValues(t *testing.T) {
 		"t.a < %d AND t.a > 40", "(t.a = %d OR t.b = 2) AND t.id < 99", "t.b = 2 AND t.b = %d",
 		"t.id BETWEEN 30 AND %d", "t.id IN (3, %d) AND t.b <> 1", "t.a <> %d OR t.c >= 'c7'",
 	}
-	values := []int{-1, 0, 3, 17, 45, 70, 99_999, 1 << 40}
+	values := []int64{-1, 0, 3, 17, 45, 70, 99_999, 1 << 40}
 	compare := func() {
 		t.Helper()
 		for _, c := range conditions {

@@ -369,7 +369,7 @@ func TestStatementOfSeveralCommits(t *testing.T) {
 		exec(t, s, "INSERT INTO t VALUES "+strings.Join(values, ", "))
 	}
 	ids := strings.Split(queried(t, s, "SELECT id FROM t"), "\n") // as UPDATE finds them
-	exec(t, s, fmt.Sprintf("UPDATE t SET n = %d WHERE id = %s", math.MaxInt64, ids[rows-1]))
+	exec(t, s, fmt.Sprintf("UPDATE t SET n = %d WHERE id = %s", int64(math.MaxInt64), ids[rows-1]))
 	_, err := s.Exec(t.Context(), "UPDATE t SET n = n + 1")
 	if !errors.Is(err, schema.ErrRange) {
 		t.Fatalf("%v is not about the range", err)

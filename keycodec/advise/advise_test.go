@@ -246,7 +246,7 @@ func TestTurnsDoNotOnlyGrow(t *testing.T) {
 		s.Add([]advise.Value{{Field: "turn", Text: fmt.Appendf(nil, "U%02d", i%100)},
 			{Field: "group", Text: fmt.Appendf(nil, "%d", i*2/3)},
 			// As floats of 64 bits these are equal.
-			{Field: "large", Text: fmt.Append(nil, math.MaxInt64-2000+i)}})
+			{Field: "large", Text: fmt.Append(nil, math.MaxInt64-2000+int64(i))}})
 	}
 	for name, want := range map[string]bool{"turn": false, "group": true, "large": true} {
 		if f := fieldOf(t, s.Fields(0), name); f.Rising != want {

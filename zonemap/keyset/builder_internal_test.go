@@ -92,13 +92,13 @@ func TestOptionsOfSegments(t *testing.T) {
 		want string
 	}{
 		{SegmentOptions{}, ""}, {SegmentOptions{Bits: 16, Shards: 4096}, ""},
-		{SegmentOptions{Workers: 1 << 40}, ""},
+		{SegmentOptions{Workers: 1 << 30}, ""},
 		{SegmentOptions{Shards: 1, BlockKeys: 134217727}, ""},
 		{SegmentOptions{Bits: 9}, "keyset: 9 bits; 8 and 16 are supported"},
 		{SegmentOptions{Shards: 8192}, "keyset: 8192 shards, not a power of two up to 4096"},
 		{SegmentOptions{Shards: 3}, "keyset: 3 shards, not a power of two up to 4096"},
-		{SegmentOptions{Shards: -1 << 63},
-			"keyset: -9223372036854775808 shards, not a power of two up to 4096"},
+		{SegmentOptions{Shards: -1 << 31},
+			"keyset: -2147483648 shards, not a power of two up to 4096"},
 		{SegmentOptions{Workers: -1}, "keyset: -1 workers"},
 		{SegmentOptions{BlockKeys: -1}, "keyset: blocks of -1 keys, not 0 to 134217727"},
 		{SegmentOptions{BlockKeys: 134217728},

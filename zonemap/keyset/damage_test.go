@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -50,7 +51,7 @@ func TestDamagedPadding(t *testing.T) {
 // TestNegativeOptions: numbers that make no sense are refused; zero means the default.
 func TestNegativeOptions(t *testing.T) {
 	for _, o := range []keyset.SegmentOptions{
-		{Shards: -1}, {Shards: -1 << 63}, {Workers: -1}, {Workers: -1 << 63}, {BlockKeys: -1},
+		{Shards: -1}, {Shards: math.MinInt}, {Workers: -1}, {Workers: math.MinInt}, {BlockKeys: -1},
 		{Bits: -8},
 	} {
 		if _, err := keyset.NewSegmentBuilder(&o); err == nil {
@@ -64,7 +65,7 @@ func TestNegativeOptions(t *testing.T) {
 	if _, err := keyset.BuildSegments(sets, nil, -1); err == nil {
 		t.Error("-1 workers are accepted")
 	}
-	for _, workers := range []int{0, 1, 1 << 40} {
+	for _, workers := range []int{0, 1, math.MaxInt} {
 		o := keyset.SegmentOptions{Shards: 2, Workers: workers}
 		segments, err := keyset.BuildSegments(sets, &o, workers)
 		if err != nil || len(segments) != 2 || slices.Contains(segments, nil) {

@@ -162,8 +162,9 @@ func TestCountsBesideWriters(t *testing.T) {
 	span := base.Span{Lo: ordered("b"), Hi: ordered("c")}
 	var begun, done atomic.Int64
 	var writing sync.WaitGroup
+	most := testutil.Effort(1000, 100_000)
 	writing.Go(func() {
-		for i := range testutil.Effort(1000, 100_000) {
+		for i := range most {
 			begun.Add(1)
 			w.put(fmt.Sprintf("b%06d", i), "v")
 			done.Add(1)
@@ -173,7 +174,7 @@ func TestCountsBesideWriters(t *testing.T) {
 			}
 		}
 	})
-	for done.Load() < 1000 {
+	for done.Load() < int64(min(most, 1000)) {
 		it := NewIteration()
 		least := done.Load()
 		w.ok(it.Start(ctx, w.Reader(nil, nil), 0))
@@ -181,8 +182,8 @@ func TestCountsBesideWriters(t *testing.T) {
 		n := it.Count()
 		w.ok(it.Err())
 		it.Close()
-		if most := begun.Load(); n < least || n > most {
-			t.Fatalf("%d are counted, want %d to %d", n, least, most)
+		if now := begun.Load(); n < least || n > now {
+			t.Fatalf("%d are counted, want %d to %d", n, least, now)
 		}
 	}
 	writing.Wait()

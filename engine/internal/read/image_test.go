@@ -349,7 +349,7 @@ func TestImagesBesideWriters(t *testing.T) {
 		}
 	})
 	uses := int64(0)
-	for range testutil.Effort(2000, 100_000) {
+	for range max(200, testutil.Effort(2000, 100_000)) {
 		least := done.Load()
 		n := int64(len(walked(t, w.Reader(nil, nil), imageSpan, rnd.IntN(2) == 0)))
 		if most := begun.Load(); n < least || n > most {

@@ -196,7 +196,7 @@ func (c *check) checkBuckets() error {
 	buckets := spans.Buckets{Count: pick(c.w.r, 1, 4, 16, 256, 1000), Fields: c.key.Fields,
 		Columns: c.key.Keep}
 	buckets.Of = func(prefix []byte) (int, bool) {
-		return int(crc32.ChecksumIEEE(prefix)) % buckets.Count, true
+		return int(crc32.ChecksumIEEE(prefix) % uint32(buckets.Count)), true
 	}
 	partitions := buckets.Partitions(c.set)
 	for i, p := range partitions {
