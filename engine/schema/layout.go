@@ -239,7 +239,8 @@ func (v *View) Bytes(s *Slot) ([]byte, error) {
 	if s.Var < v.Layout.Vars-1 {
 		end = v.end(s.Var)
 	}
-	if start > end || end > len(v.body)-v.data {
+	// An end of 4 bytes may be negative as an int of 32 bits.
+	if uint(start) > uint(end) || uint(end) > uint(len(v.body)-v.data) {
 		return nil, damaged("row", v.data, "ends in ascending order", "others")
 	}
 	return v.body[v.data+start : v.data+end : v.data+end], nil

@@ -1,6 +1,8 @@
 package schema_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -66,6 +68,28 @@ func TestDamagedRowKeys(t *testing.T) {
 	} {
 		if err := table.DecodeKey(table.Row(), k, nil); !errors.Is(err, corrupt.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Ends of four bytes are damage beyond the row, however large they are.
+func TestDamagedWideEnds(t *testing.T) {
+	table := parse(t, `{"name":"t","columns":[{"name":"id","type":"int8"},
+		{"name":"a","type":"string"},{"name":"b","type":"string"},
+		{"name":"c","type":"string"}],"primary_key":["id"]}`)
+	row := []expr.Value{expr.Int(1), expr.String(strings.Repeat("a", 70_000)), expr.String("b"),
+		expr.String("c")}
+	key, value := keyOf(t, table, row), valueOf(t, table, row)
+	for column := 1; column <= 3; column++ {
+		want := schema.Columns(column)
+		at := 2 + 4*(max(column, 2)-2) // after the format and the version: its first end
+		for _, end := range []uint32{70_003, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
+			damaged := bytes.Clone(value)
+			binary.LittleEndian.PutUint32(damaged[at:], end)
+			if err := table.Decode(table.Row(), key, damaged, &want); !errors.Is(err,
+				corrupt.ErrCorrupt) {
+				t.Errorf("column %d, an end of %d: %v", column, end, err)
+			}
 		}
 	}
 }
