@@ -172,7 +172,11 @@ func (p *part) decodeEntry(b []byte, s *Segment, from *uint64) bool {
 	p.lo, p.hi = le.Uint64(b), le.Uint64(b[8:])
 	p.table = span{off: le.Uint64(b[16:]), len: le.Uint64(b[24:]), crc: le.Uint32(b[48:])}
 	p.column = span{off: le.Uint64(b[32:]), len: le.Uint64(b[40:]), crc: le.Uint32(b[52:])}
-	p.keys, p.stored = int(le.Uint32(b[56:])), int(le.Uint32(b[60:]))
+	keys, stored := le.Uint32(b[56:]), le.Uint32(b[60:])
+	if keys > fuse.MaxKeys || stored > keys { // as an int of 32 bits it could be negative
+		return false
+	}
+	p.keys, p.stored = int(keys), int(stored)
 	segLen, segCount := le.Uint32(b[64:]), le.Uint32(b[68:])
 	p.salt, p.kind = le.Uint32(b[72:]), b[76]
 	p.seed = salted(s.hash.seed, p.salt)
@@ -189,10 +193,9 @@ func (p *part) decodeEntry(b []byte, s *Segment, from *uint64) bool {
 		sp.pad = sp.off - *from
 		*from = sp.off + sp.len
 	}
-	if b[77]|b[78]|b[79] != 0 || p.lo > p.hi || p.keys > fuse.MaxKeys ||
+	if b[77]|b[78]|b[79] != 0 || p.lo > p.hi ||
 		(p.kind == partEmpty) != (p.keys == 0) ||
-		s.stored != (p.stored > 0) && p.keys > 0 || (p.stored > 0) != (p.column.len > 0) ||
-		p.stored > p.keys {
+		s.stored != (p.stored > 0) && p.keys > 0 || (p.stored > 0) != (p.column.len > 0) {
 		return false
 	}
 	shape, ok := fuse.NewShape(segLen, segCount)
