@@ -206,9 +206,13 @@ func TestFalsePositives(t *testing.T) {
 // TestBatchMemory: a batch keeps a small block for the next one, and gives a large one up.
 func TestBatchMemory(t *testing.T) {
 	for _, c := range []struct{ size, kept int }{{256 << 10, 256 << 10}, {256<<10 + 1, 0}} {
-		b := Batch{own: ownBlock{raw: make([]byte, c.size)}}
-		if err := b.Answer(nil, 1); err != nil || cap(b.own.raw) != c.kept {
-			t.Errorf("%d bytes of %d are kept, %v", cap(b.own.raw), c.size, err)
+		b := Batch{own: ownBlock{
+			raw: make([]byte, c.size), stored: sequential{buf: make([]byte, c.size)},
+		}}
+		err := b.Answer(nil, 1)
+		if raw, stored := cap(b.own.raw), cap(b.own.stored.buf); err != nil || raw != c.kept ||
+			stored != c.kept {
+			t.Errorf("%d and %d bytes of %d are kept, %v", raw, stored, c.size, err)
 		}
 	}
 }

@@ -10,7 +10,7 @@ const (
 	// onceReadBytes bounds a read of several blocks at once, onceGapBytes what it reads
 	// between two of them in vain.
 	onceReadBytes, onceGapBytes = 128 << 10, 8 << 10
-	// maxOnceBytes bounds the memory for a decoded block that a Batch keeps.
+	// maxOnceBytes bounds the memory for stored blocks, and for a decoded one, that a Batch keeps.
 	maxOnceBytes = 256 << 10
 	// admitOnce is how many blocks are read until one is offered to a full cache, which
 	// takes some.
@@ -49,6 +49,9 @@ func (b *Batch) readOnce(ls []base.Lookup, snap base.SeqNum) error {
 	})
 	if cap(b.own.raw) > maxOnceBytes {
 		b.own.raw = nil
+	}
+	if cap(b.own.stored.buf) > maxOnceBytes {
+		b.own.stored.buf = nil
 	}
 	return err
 }
