@@ -25,8 +25,6 @@ type MergeOptions struct {
 	NowMs int64
 	// RangeTombstones are those of all inputs, in any order.
 	RangeTombstones []base.RangeTombstone
-	// KeepSeqs keeps sequence numbers that Bottom would replace by 0.
-	KeepSeqs bool
 	// Done, once it is closed, ends the merge with ErrStopped after 64 KiB at most, and one that
 	// begins later at once. Nil is allowed.
 	Done <-chan struct{}
@@ -40,9 +38,6 @@ var ErrStopped = errors.New("merge: stopped")
 //
 // For every key and every snapshot the output together with RangeTombstones gives
 // what the inputs gave, as long as the runs after the inputs stay where they are.
-// Sequence numbers that no snapshot can tell from 0 become 0 at the bottom, where
-// they take less space and no newer version can be mistaken for older: every
-// version above and every kept range tombstone has a higher one.
 type Merge struct {
 	versions merge.Merge  // every version of the sources, in order
 	rows     []base.Entry // of versions, rows[0] is the last one taken
@@ -201,9 +196,6 @@ func (m *Merge) take(e *base.Entry) bool {
 	if m.out.Kind == base.KindDelete {
 		m.waiting = append(m.waiting, e.Seq)
 		return false
-	}
-	if e.Seq <= m.eras.Oldest() && !m.o.KeepSeqs {
-		m.out.Seq = 0
 	}
 	return true
 }

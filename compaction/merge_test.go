@@ -170,9 +170,7 @@ func (h *history) views() []base.SeqNum {
 }
 
 // merge merges runs lo to hi and returns the result.
-func (h *history) merge(t *testing.T, lo, hi int, bottom bool,
-	change func(*compaction.MergeOptions),
-) testRun {
+func (h *history) merge(t *testing.T, lo, hi int, bottom bool) testRun {
 	t.Helper()
 	o := compaction.MergeOptions{
 		Snapshots: h.snaps, Horizon: h.horizon, Bottom: bottom, NowMs: h.now,
@@ -181,9 +179,6 @@ func (h *history) merge(t *testing.T, lo, hi int, bottom bool,
 	for _, r := range h.runs[lo:hi] {
 		sources = append(sources, &sliceSource{entries: r.entries})
 		o.RangeTombstones = append(o.RangeTombstones, r.ranges...)
-	}
-	if change != nil {
-		change(&o)
 	}
 	m := compaction.NewMerge(sources, o)
 	var out testRun
@@ -211,7 +206,7 @@ func TestMergeAgainstModel(t *testing.T) {
 		lo := r.IntN(len(h.runs))
 		hi := lo + 1 + r.IntN(len(h.runs)-lo)
 		bottom := hi == len(h.runs) && r.IntN(4) > 0
-		out := h.merge(t, lo, hi, bottom, nil)
+		out := h.merge(t, lo, hi, bottom)
 		after := slices.Concat(h.runs[:lo], []testRun{out}, h.runs[hi:])
 		fail := func(format string, args ...any) {
 			t.Helper()
@@ -260,8 +255,6 @@ func (h *history) needless(out testRun, bottom bool) string {
 			return fmt.Sprintf("%s@%d has expired", e.Key, e.Seq)
 		case bottom && e.Kind == base.KindDelete && !same:
 			return fmt.Sprintf("tombstone %s@%d hides nothing", e.Key, e.Seq)
-		case bottom && e.Seq > 0 && e.Seq <= oldest:
-			return fmt.Sprintf("%s@%d could be @0", e.Key, e.Seq)
 		}
 		for _, t := range out.ranges {
 			in := bytes.Compare(t.Start, e.Key) <= 0 && bytes.Compare(e.Key, t.End) < 0
@@ -293,7 +286,7 @@ func TestMergeRepeatedly(t *testing.T) {
 		for len(h.runs) > 1 || len(h.snaps) > 0 {
 			lo := r.IntN(len(h.runs))
 			hi := lo + 1 + r.IntN(len(h.runs)-lo)
-			out := h.merge(t, lo, hi, hi == len(h.runs), nil)
+			out := h.merge(t, lo, hi, hi == len(h.runs))
 			h.runs = slices.Concat(h.runs[:lo], []testRun{out}, h.runs[hi:])
 			if len(h.snaps) > 0 && r.IntN(2) == 0 {
 				h.snaps = slices.Delete(h.snaps, 0, 1)
@@ -310,13 +303,13 @@ func TestMergeRepeatedly(t *testing.T) {
 			}
 		}
 		h.horizon = h.last + 1
-		out := h.merge(t, 0, len(h.runs), true, nil)
+		out := h.merge(t, 0, len(h.runs), true)
 		if len(out.ranges) > 0 {
 			t.Fatalf("seed %d: range tombstones left at the end: %s", seed, out)
 		}
 		for _, e := range out.entries {
 			seen := get(before, string(e.Key), h.last, h.now)
-			if e.Seq != 0 || e.Kind == base.KindDelete || seen == "" {
+			if e.Kind == base.KindDelete || seen == "" {
 				t.Fatalf("seed %d: left at the end: %s", seed, out)
 			}
 		}
@@ -326,7 +319,7 @@ func TestMergeRepeatedly(t *testing.T) {
 // Promise (reads and writes): `Item.Version` never changes without a write.
 func TestKeepSeqs(t *testing.T) {
 	h := &history{horizon: 9, runs: []testRun{{entries: puts(5, "a")}}}
-	out := h.merge(t, 0, 1, true, func(o *compaction.MergeOptions) { o.KeepSeqs = true })
+	out := h.merge(t, 0, 1, true)
 	if out.entries[0].Seq != 5 {
 		t.Errorf("got %s", out)
 	}
@@ -452,20 +445,20 @@ func TestMergeResults(t *testing.T) {
 		ranges       []base.RangeTombstone
 		upper, lower string
 	}{
-		{entries{put("", 8), put("", 7)}, nil, "@8:put=v", "@0:put=v"},
-		{entries{put("", 12), put("b", 8)}, ranges, "b@8:put=v [,b)@15", "b@0:put=v [,b)@15"},
+		{entries{put("", 8), put("", 7)}, nil, "@8:put=v", "@8:put=v"},
+		{entries{put("", 12), put("b", 8)}, ranges, "b@8:put=v [,b)@15", "b@8:put=v [,b)@15"},
 		{entries{put("", 16), put("a", 12)}, ranges, "@16:put=v [,b)@15", "@16:put=v [,b)@15"},
 		{entries{ttl("a", 8, 100), ttl("b", 8, 101)}, nil,
-			"a@8:delete b@8:put-ttl=v!101", "b@0:put-ttl=v!101"},
+			"a@8:delete b@8:put-ttl=v!101", "b@8:put-ttl=v!101"},
 		{entries{ttl("a", 20, 100), put("a", 8)}, nil,
-			"a@20:delete a@8:put=v", "a@20:delete a@0:put=v"},
+			"a@20:delete a@8:put=v", "a@20:delete a@8:put=v"},
 		{entries{gone("a", 20), gone("a", 15), put("a", 9), put("b", 8)}, nil,
 			"a@20:delete a@15:delete a@9:put=v b@8:put=v",
-			"a@20:delete a@15:delete a@0:put=v b@0:put=v"},
+			"a@20:delete a@15:delete a@9:put=v b@8:put=v"},
 		{entries{gone("a", 20), gone("a", 15), gone("a", 9), put("b", 20), put("c", 10)}, nil,
-			"a@20:delete a@15:delete a@9:delete b@20:put=v c@10:put=v", "b@20:put=v c@0:put=v"},
+			"a@20:delete a@15:delete a@9:delete b@20:put=v c@10:put=v", "b@20:put=v c@10:put=v"},
 		{entries{put("a", 20), gone("a", 12), put("a", 11), put("a", 10), put("a", 9)}, nil,
-			"a@20:put=v a@12:delete a@10:put=v", "a@20:put=v a@12:delete a@0:put=v"},
+			"a@20:put=v a@12:delete a@10:put=v", "a@20:put=v a@12:delete a@10:put=v"},
 		{entries{put("a", 31), put("a", 30), put("a", 29)}, nil,
 			"a@31:put=v a@30:put=v", "a@31:put=v a@30:put=v"},
 	} {

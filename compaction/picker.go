@@ -148,14 +148,9 @@ func Pick(runs []RunInfo, o Options, nowMs int64, oldestSnapshot base.SeqNum) (P
 	return pickYoung(runs, o)
 }
 
-// PickFull returns the merge of all runs into one, for a manual compaction. A
-// single run is merged too unless there is certainly nothing in it to drop.
+// PickFull returns the merge of all runs into one, for a manual compaction.
 func PickFull(runs []RunInfo) (Plan, bool) {
 	if len(runs) == 0 {
-		return Plan{}, false
-	}
-	r := &runs[0]
-	if len(runs) == 1 && r.MaxSeq == 0 && r.Tombstones+r.RangeTombstones+r.TTLEntries == 0 {
 		return Plan{}, false
 	}
 	return plan(runs, 0, len(runs), ReasonManual, 1), true

@@ -125,7 +125,7 @@ func (s *Stripe) Flush(
 	err := s.build(ctx, b, out, []piece{{sources: sources}}, s.env.UpperCodec,
 		compaction.MergeOptions{
 			Snapshots: ret.Snapshots, Horizon: ret.Horizon, Bottom: bottom, NowMs: ret.NowMs,
-			RangeTombstones: ranges, KeepSeqs: true,
+			RangeTombstones: ranges,
 		}, nil, runID)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("flush %v: %w", s, err), Discard(out))
@@ -173,7 +173,7 @@ func (s *Stripe) Compact(
 	if err == nil {
 		err = s.build(ctx, b, out, pieces, codec, compaction.MergeOptions{
 			Snapshots: ret.Snapshots, Horizon: ret.Horizon, Bottom: plan.Bottom, NowMs: ret.NowMs,
-			RangeTombstones: ranges, KeepSeqs: true,
+			RangeTombstones: ranges,
 		}, rewrite, runID)
 	}
 	if err != nil {

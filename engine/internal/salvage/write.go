@@ -92,7 +92,7 @@ func (r *Repair) writeStripe(ctx context.Context, id base.StripeID, files []salv
 	}
 	m := compaction.NewMerge(sources, compaction.MergeOptions{
 		Horizon: base.MaxSeqNum, Bottom: true, NowMs: r.opts.NowMs,
-		RangeTombstones: ranges, KeepSeqs: true,
+		RangeTombstones: ranges,
 	})
 	w := runWriter{r: r, stripe: id}
 	defer func() { err = errors.Join(err, w.abandon()) }()
