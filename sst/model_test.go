@@ -140,9 +140,6 @@ func checkGets(t *testing.T, r *sst.Reader, entries, want []base.Entry, snap bas
 		if found && !sameVersion(&got, &want[i]) {
 			t.Fatalf("Get(%q, %d): got %v, want %v", e.Key, snap, got, want[i])
 		}
-		if may, err := r.MayContain(e.Key, hash); err != nil || !may {
-			t.Fatalf("MayContain(%q) = %v, %v of a key that is there", e.Key, may, err)
-		}
 		absent := append(bytes.Clone(e.Key), "!absent"...)
 		found, err = r.Get(absent, base.Hash(absent, testSeed), snap, &got)
 		if err != nil || found {

@@ -287,24 +287,6 @@ func (p *properties) partitionOf(block int) int {
 	return lo - 1
 }
 
-// MayContain reports whether the file may hold a version of key, from its
-// description and its filters alone; without filters it says yes to every key in
-// range. It never reads a data block. Hash is base.Hash(key, Seed).
-func (r *Reader) MayContain(key []byte, hash uint64) (bool, error) {
-	if !r.mayCover(key, base.MaxSeqNum) {
-		return false, nil
-	}
-	t, err := r.loadTail()
-	if err != nil {
-		return false, err
-	}
-	_, i, filtered, err := r.locate(t, key, hash, base.MaxSeqNum, true)
-	if i >= 0 && filtered {
-		r.stats.c.Add(statPassedOnly, 1)
-	}
-	return i >= 0, err
-}
-
 // RangeTombstones returns the file's range tombstones by start ascending, then
 // sequence number descending. The slice and its keys are shared: do not change
 // them. They stay valid as long as they are referenced. A file without any costs
