@@ -151,7 +151,7 @@ func BenchmarkCodec(b *testing.B) {
 	})
 }
 
-// BenchmarkSchema is the tuple by a schema: from and to any values, and by a Reader.
+// BenchmarkSchema is the tuple by a schema: from and to any values.
 func BenchmarkSchema(b *testing.B) {
 	s := must(keycodec.NewSchema(
 		keycodec.Field{Name: "user", Type: keycodec.TypeString},
@@ -164,14 +164,6 @@ func BenchmarkSchema(b *testing.B) {
 		"append":        func() { _, _ = s.Append(buf, values...) },
 		"decode":        func() { _, _ = s.Decode(key) },
 		"prefix length": func() { _, _ = s.PrefixLen(key, 2) },
-		"one field":     func() { _, _ = s.EncodedField(key, 2) },
-		"reader": func() {
-			r := s.Reader(key)
-			r.Bytes()
-			r.Time()
-			r.UUID()
-			_ = r.Close()
-		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			best(b, func(n int) {

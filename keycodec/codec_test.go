@@ -113,9 +113,8 @@ func drawEverything(t *rapid.T) everything {
 
 // TestCodecIsSchema compares keys of structs with those of their values.
 //
-// Promise (keys): Struct codecs and readers agree with the schema, and allocate nothing. Also
-// `TestCodecAllocatesNothing`, `TestReaderReadsTuples`, `TestReaderAllocatesNothing` in
-// `keycodec`.
+// Promise (keys): Struct codecs and fields agree with the schema, and codecs allocate nothing. Also
+// `TestCodecAllocatesNothing`, `TestFieldsReadTuples` in `keycodec`.
 func TestCodecIsSchema(t *testing.T) {
 	c := must(keycodec.NewCodec[everything]())
 	testutil.Check(t, func(t *rapid.T) {

@@ -15,9 +15,9 @@
 // for people.
 //
 // There are three ways to go through a schema. [Schema.Append] and [Schema.Decode] take
-// and return any values. A [Codec] does it for structs, whose fields carry tags. A
-// [Reader] reads fields one by one, and passes over those that are not wanted. The last
-// two do not allocate. Tuples without a schema are what [AppendTagged] is for.
+// and return any values. A [Codec] does it for structs, whose fields carry tags, and does
+// not allocate. [Field.Decode] and [Field.Skip] read fields one by one, and pass over those
+// that are not wanted. Tuples without a schema are what [AppendTagged] is for.
 //
 // Three operations on prefixes must not be mixed up. [Schema.AppendPrefix] encodes
 // the first fields completely ("region = Lombardy"). [Schema.AppendBeginsWith]

@@ -171,7 +171,7 @@ func ExampleNewCodec() {
 }
 
 // Two fields are read, the one between them is passed over.
-func ExampleSchema_Reader() {
+func ExampleField_Skip() {
 	schema, _ := keycodec.NewSchema(
 		keycodec.Field{Name: "region", Type: keycodec.TypeString},
 		keycodec.Field{Name: "city", Type: keycodec.TypeString},
@@ -179,16 +179,12 @@ func ExampleSchema_Reader() {
 	)
 	key, _ := schema.Append(nil, "Lombardy", "Brescia", uint(196_000))
 
-	r := schema.Reader(key)
-	region := r.String()
-	r.Skip(1)
-	if !r.Null() {
-		fmt.Println(region, r.Uint())
-	}
-	fmt.Println(r.Close())
-	// Output:
-	// Lombardy 196000
-	// <nil>
+	fields := schema.Fields()
+	region, rest, _ := fields[0].Decode(key)
+	rest, _ = fields[1].Skip(rest)
+	people, rest, err := fields[2].Decode(rest)
+	fmt.Println(region, people, len(rest), err)
+	// Output: Lombardy 196000 0 <nil>
 }
 
 // The magnitudes above 6 of one region, largest first.

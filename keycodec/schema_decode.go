@@ -50,47 +50,6 @@ func (s Schema) DecodePrefix(key []byte, n int) (values []any, rest []byte, err 
 	return values, rest, nil
 }
 
-// DecodeField reads field i of an encoded tuple and no other one: the fields before it are
-// skipped, the fields after it not looked at. A collated string comes folded. i may be 0
-// to Len()-1. Errors are those of Decode.
-func (s Schema) DecodeField(key []byte, i int) (any, error) {
-	start, end, err := s.locate(key, i)
-	if err != nil {
-		return nil, err
-	}
-	v, _, _, err := s.fields[i].decode(key[start:end], nil)
-	if err != nil {
-		return nil, shifted(err, start)
-	}
-	return v, nil
-}
-
-// EncodedField returns the bytes of field i of an encoded tuple, a view into key, for
-// comparing fields without decoding them. It finds the ends of the fields without
-// checking the values, and allocates nothing. i may be 0 to Len()-1.
-func (s Schema) EncodedField(key []byte, i int) ([]byte, error) {
-	start, end, err := s.locate(key, i)
-	if err != nil {
-		return nil, err
-	}
-	return key[start:end:end], nil
-}
-
-// locate returns where field i starts and ends.
-func (s Schema) locate(key []byte, i int) (start, end int, err error) {
-	if i < 0 || i >= len(s.fields) {
-		return 0, 0, fmt.Errorf("keycodec: field %d of %d asked for", i, len(s.fields))
-	}
-	if start, err = s.PrefixLen(key, i); err != nil {
-		return 0, 0, err
-	}
-	n, err := s.fields[i].encodedLen(key[start:])
-	if err != nil {
-		return 0, 0, shifted(err, start)
-	}
-	return start, start + n, nil
-}
-
 // PrefixLen returns how many bytes of an encoded tuple its first n fields take; kept case
 // is after all of them. It finds the ends of the fields without decoding them and does
 // not check the values. It allocates nothing. n may be 0 to Len().
