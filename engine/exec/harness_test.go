@@ -50,7 +50,9 @@ func table(t *testing.T, id uint32, text string) *schema.Table {
 	t.Helper()
 	tab, err := schema.Parse([]byte(text))
 	if err == nil {
-		tab, err = tab.WithID(id)
+		def := *tab
+		def.ID = id
+		tab, err = schema.New(def)
 	}
 	for i := 0; err == nil && i < len(tab.Indexes); i++ {
 		tab, err = tab.SetIndexState(tab.Indexes[i].Name, schema.Ready)

@@ -77,14 +77,15 @@ func (a *access) skip(st *plan.Stream, put func(store.Item) (taken, more bool)) 
 // skipFields returns the fields whose encodings make up a prefix, and how many bytes
 // stand before them in the keys of the stream.
 func (a *access) skipFields(st *plan.Stream) (fields []keycodec.Field, offset int) {
-	columns, t := a.node.Skip.Columns, a.node.Table
+	t := a.node.Table
+	fields = t.SearchKey(a.node.Index).Fields[:a.node.Skip.Columns]
 	switch {
 	case a.node.Spread() != nil:
-		return a.node.Spread().Fields()[:columns], 0
+		return fields, 0
 	case st.PK == nil:
-		return t.PKFields()[:columns], len(t.AppendRowPrefix(nil))
+		return fields, len(t.AppendRowPrefix(nil))
 	}
-	return t.SKFields()[:columns-len(t.PK)], 0
+	return fields[len(t.PK):], 0
 }
 
 // rangeOf returns the store's range for a part of a stream.

@@ -174,45 +174,20 @@ func (t *Table) resolve(e expr.Expr) expr.Expr {
 	return expr.MapColumns(e, func(c expr.Column) expr.Expr { return t.Ref(0, c.Ordinal) })
 }
 
-// PKFields returns the fields of the partition key.
-func (t *Table) PKFields() []keycodec.Field { return fieldsOf(t.built.pk) }
+// KeyOrdinals returns the columns of the partition key and of the sort key, in this order. They
+// must not be changed.
+func (t *Table) KeyOrdinals() []int { return t.built.search.Ordinals }
 
-// SKFields returns the fields of the sort key.
-func (t *Table) SKFields() []keycodec.Field { return fieldsOf(t.built.sk) }
-
-// KeyFields returns the fields of the partition key and of the sort key.
-func (t *Table) KeyFields() []keycodec.Field {
-	return append(t.PKFields(), t.SKFields()...)
+// Fields returns the fields of the index, in their order: entries sort by them, inside a bucket.
+// After them entries that are not unique sort by the row's key; see Table.SearchKey. They must not
+// be changed.
+func (x *Index) Fields() []keycodec.Field {
+	return x.built.search.Fields[:len(x.Columns):len(x.Columns)]
 }
 
-// KeyOrdinals returns the columns of the partition key and of the sort key, in this order.
-func (t *Table) KeyOrdinals() []int {
-	var out []int
-	for _, k := range slices.Concat(t.PK, t.SK) {
-		out = append(out, k.Ordinal)
-	}
-	return out
-}
-
-// Fields returns the fields of the index, in their order: entries sort by them, inside a
-// bucket. After them entries that are not unique sort by the row's key; see KeyFields.
-func (x *Index) Fields() []keycodec.Field { return fieldsOf(x.built.fields) }
-
-// Ordinals returns the columns of the index, in their order.
+// Ordinals returns the columns of the index, in their order. They must not be changed.
 func (x *Index) Ordinals() []int {
-	out := make([]int, len(x.Columns))
-	for i, k := range x.Columns {
-		out[i] = k.Ordinal
-	}
-	return out
-}
-
-func fieldsOf(fields []keyField) []keycodec.Field {
-	out := make([]keycodec.Field, len(fields))
-	for i, f := range fields {
-		out[i] = f.Field
-	}
-	return out
+	return x.built.search.Ordinals[:len(x.Columns):len(x.Columns)]
 }
 
 // Covers returns the columns whose values can be read from an entry: those of the index

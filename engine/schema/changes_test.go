@@ -100,9 +100,6 @@ func TestNumbersOfChanges(t *testing.T) {
 	if indexed.Indexes[0].ID != 1 || indexed.NextIndex != 2 || x.ID != 5 {
 		t.Errorf("the index has the id %d, the next %d", indexed.Indexes[0].ID, indexed.NextIndex)
 	}
-	if got := must(t)(table.WithID(9)); got.ID != 9 || got.Version != 1 || table.ID != 0 {
-		t.Errorf("the table has the id %d", got.ID)
-	}
 	if got := must(t)(table.Drop()); !got.Dropping || got.Version != 2 || table.Dropping {
 		t.Errorf("the table is being dropped: %t", got.Dropping)
 	}

@@ -200,14 +200,22 @@ func migrateChecks(have, want *Table) (drops, adds []Change) {
 		c := &have.Checks[i]
 		other := want.Check(c.Name)
 		if other == nil || !have.sameCondition(c.Condition, want, other.Condition) {
-			drops = append(drops, Change{Kind: DropCheck, Name: c.Name})
+			drops = append(drops, Change{text: "drop check " + c.Name,
+				Apply: func(t *Table) (*Table, error) { return t.DropCheck(c.Name) }})
 		}
 	}
 	for i := range want.Checks {
 		c := want.Checks[i]
 		was := have.Check(c.Name)
 		if was == nil || !have.sameCondition(was.Condition, want, c.Condition) {
-			adds = append(adds, Change{Kind: AddCheck, Name: c.Name, Check: &c, target: want})
+			adds = append(adds, Change{AddCheck: c.Name, text: "add check " + c.Name,
+				Apply: func(t *Table) (*Table, error) {
+					condition, err := t.moveCondition(c.Condition, want)
+					if err != nil {
+						return nil, err
+					}
+					return t.AddCheck(Check{Name: c.Name, Condition: condition, Unverified: true})
+				}})
 		}
 	}
 	return drops, adds

@@ -154,11 +154,12 @@ func TestFieldsOfKeys(t *testing.T) {
 		return out
 	}
 	x := table.Index("unique")
-	got := fmt.Sprint(names(table.PKFields()), names(table.SKFields()), names(table.KeyFields()),
+	got := fmt.Sprint(names(table.SearchKey(nil).Fields), names(table.SearchKey(x).Fields),
 		table.KeyOrdinals(), names(x.Fields()), x.Ordinals(), x.Each(), table.Index("each").Each(),
 		table.Index("each").Buckets(), x.Buckets(), x.Sharded(), table.Column("none"))
-	want := "[s string n int16 desc] [f float64 d decimal desc] [s string n int16 desc f float64 " +
-		"d decimal desc] [0 1 2 3] [flag bool null last d decimal desc] [5 3] -1 0 256 1 false -1"
+	want := "[s string n int16 desc f float64 d decimal desc] " +
+		"[flag bool null last d decimal desc] [0 1 2 3] " +
+		"[flag bool null last d decimal desc] [5 3] -1 0 256 1 false -1"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -85,7 +85,7 @@ func (x *Index) describeIncluded(b *zone.ColumnsBuilder, items *zone.Items, from
 		n := min(len(rows), to-from)
 		for i := range n {
 			body, ok := x.includedOf(items.Key(from+i), items.Value(from+i))
-			if !ok || !rows[i].set(body, l) {
+			if !ok || len(body) == 0 || !rows[i].set(body[0], body[1:], l) {
 				return false
 			}
 		}
@@ -117,13 +117,9 @@ func (x *Index) includedOf(key, value []byte) (body []byte, ok bool) {
 	return value, err == nil
 }
 
-// set makes it the body of a value in a layout, and reports whether it has all fixed columns and
-// ends.
-func (r *zoneBody) set(value []byte, l *Layout) bool {
-	if len(value) == 0 {
-		return false
-	}
-	r.body, r.width = value[1:], int(value[0])
-	wide := r.width == formatNarrow || r.width == formatMiddle || r.width == formatWide
-	return wide && len(r.body) >= l.base+max(l.Vars-1, 0)*r.width
+// set makes it a body in a layout, and reports whether that has all fixed columns and ends.
+func (r *zoneBody) set(format byte, body []byte, l *Layout) bool {
+	r.body, r.width = body, int(format)
+	known := format == formatNarrow || format == formatMiddle || format == formatWide
+	return known && len(body) >= l.base+max(l.Vars-1, 0)*r.width
 }

@@ -138,20 +138,25 @@ func (t *Table) SetTTL(ttl *TTL) (*Table, error) {
 // SetZones returns the table with zones of these columns; nil is the default, as in
 // Table.Zones. What was written before keeps the zones it has until it is merged.
 func (t *Table) SetZones(columns []string) (*Table, error) {
-	return t.changed(func(t *Table) error {
-		t.Zones = nil
-		if columns != nil {
-			t.Zones = make([]int, len(columns))
-		}
-		for i, name := range columns {
-			o, err := t.columnNamed(name)
-			if err != nil {
-				return fmt.Errorf("zones: %w", err)
-			}
-			t.Zones[i] = o
-		}
-		return nil
+	return t.changed(func(t *Table) (err error) {
+		t.Zones, err = t.zonesNamed(columns)
+		return err
 	})
+}
+
+// zonesNamed returns the Zones of columns with these names.
+func (t *Table) zonesNamed(names []string) ([]int, error) {
+	if names == nil {
+		return nil, nil
+	}
+	zones := make([]int, len(names))
+	for i, name := range names {
+		var err error
+		if zones[i], err = t.columnNamed(name); err != nil {
+			return nil, fmt.Errorf("zones: %w", err)
+		}
+	}
+	return zones, nil
 }
 
 // zoneNames returns the names of the columns of Zones, nil for the default.
@@ -172,14 +177,6 @@ func (t *Table) Rename(name string) (*Table, error) {
 		t.Name = name
 		return nil
 	})
-}
-
-// WithID returns the table with an id. Its version stays; it is for a table that has no
-// rows yet.
-func (t *Table) WithID(id uint32) (*Table, error) {
-	out := t.clone()
-	out.ID = id
-	return New(*out)
 }
 
 // Drop returns the table as one that is being dropped.

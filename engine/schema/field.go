@@ -41,6 +41,7 @@ type keyField struct {
 	width   int // bytes of a value without marker, 0 if they vary
 	each    bool
 	plain   bool // neither nullable nor descending
+	isInt   bool // plain, of 64 bits
 	// readable says that the value of the column can be read back from the field: folded
 	// texts and elements of lists do not give it.
 	readable bool
@@ -56,6 +57,7 @@ func newKeyField(t *Table, k KeyColumn, each bool) keyField {
 func (c *Column) keyField(k KeyColumn) keyField {
 	f := keyField{Field: c.Field(k), column: c, width: typeWidth(c.Type, c.Unit)}
 	f.plain = !f.Nullable && !f.Desc
+	f.isInt = f.plain && f.Type == keycodec.TypeInt64
 	return f
 }
 

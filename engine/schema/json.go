@@ -284,13 +284,9 @@ func (in *tableJSON) table() (*Table, error) {
 		t.TTL = &TTL{i, after}
 	}
 	if in.Zones != nil {
-		t.Zones = []int{}
-		for _, name := range *in.Zones {
-			i, err := t.columnNamed(name)
-			if err != nil {
-				return nil, fmt.Errorf("zones: %w", err)
-			}
-			t.Zones = append(t.Zones, i)
+		var err error
+		if t.Zones, err = t.zonesNamed(*in.Zones); err != nil {
+			return nil, err
 		}
 	}
 	for _, x := range in.Indexes {

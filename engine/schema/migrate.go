@@ -9,109 +9,21 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 )
 
-// ChangeKind is a kind of Change.
-type ChangeKind uint8
-
-// The kinds of changes.
-const (
-	AddColumn ChangeKind = iota
-	DropColumn
-	ChangeDefault
-	ChangeTTL
-	ChangeZones
-	AddIndex
-	DropIndex
-	AddCheck
-	DropCheck
-)
-
 // Change is one step from a definition of a table to another one.
 type Change struct {
-	Kind   ChangeKind
-	Name   string      // of the column, index or check
-	Column Column      // of AddColumn
-	Value  *expr.Value // of ChangeDefault; nil for no default
-	TTL    *TTL        // of ChangeTTL, with the ordinal of the column in the new definition
-	TTLBy  string      // of ChangeTTL: the name of the column; "": no TTL
-	Zones  []string    // of ChangeZones: the columns, nil for the default
-	Index  *Index      // of AddIndex, with the ordinals of the new definition
-	Check  *Check      // of AddCheck, with the ordinals of the new definition
+	// The name of the index or check that the change adds or drops; all are empty of others.
+	AddIndex, DropIndex, AddCheck string
+	// Apply returns the table after the change. An index is added in state Building, and one
+	// that is dropped gets the state Dropping; building and removing entries is up to the
+	// caller, as is Table.RemoveIndex in the end. So is looking at the rows for a check, which
+	// is unverified.
+	Apply func(t *Table) (*Table, error)
 
-	target *Table
+	text string
 }
 
 // String describes the change, for example "add column note string nullable".
-func (c Change) String() string {
-	switch c.Kind {
-	case AddColumn:
-		return "add column " + c.Column.String()
-	case DropColumn:
-		return "drop column " + c.Name
-	case ChangeDefault:
-		if c.Value == nil {
-			return "drop default of column " + c.Name
-		}
-		return "set default of column " + c.Name + " to " + c.Value.String()
-	case ChangeTTL:
-		if c.TTL == nil {
-			return "drop TTL"
-		}
-		return fmt.Sprintf("set TTL to %s after %s", c.TTL.After, c.TTLBy)
-	case ChangeZones:
-		if c.Zones == nil {
-			return "set zones to the default"
-		}
-		return "set zones to (" + strings.Join(c.Zones, ", ") + ")"
-	case AddIndex:
-		return "add index " + c.Name
-	case DropIndex:
-		return "drop index " + c.Name
-	case AddCheck:
-		return "add check " + c.Name
-	case DropCheck:
-		return "drop check " + c.Name
-	}
-	return "unknown change"
-}
-
-// Apply returns the table after the change. An index is added in state Building, and one
-// that is dropped gets the state Dropping; building and removing entries is up to the
-// caller, as is Table.RemoveIndex in the end. So is looking at the rows for a check, which is
-// unverified.
-func (c Change) Apply(t *Table) (*Table, error) {
-	switch c.Kind {
-	case AddColumn:
-		return t.AddColumn(c.Column)
-	case DropColumn:
-		return t.DropColumn(c.Name)
-	case ChangeDefault:
-		return t.SetDefault(c.Name, c.Value)
-	case ChangeTTL:
-		if c.TTL == nil {
-			return t.SetTTL(nil)
-		}
-		return t.SetTTL(&TTL{t.Column(c.TTLBy), c.TTL.After})
-	case ChangeZones:
-		return t.SetZones(c.Zones)
-	case AddIndex:
-		x, err := c.Index.movedTo(t, c.target)
-		if err != nil {
-			return nil, err
-		}
-		return t.AddIndex(x)
-	case DropIndex:
-		return t.SetIndexState(c.Name, Dropping)
-	case AddCheck:
-		condition, err := t.moveCondition(c.Check.Condition, c.target)
-		if err != nil {
-			return nil, err
-		}
-		return t.AddCheck(Check{Name: c.Name, Condition: condition, Unverified: true})
-	case DropCheck:
-		return t.DropCheck(c.Name)
-	}
-	return nil, fmt.Errorf("schema: unknown change %d", c.Kind)
-}
+func (c Change) String() string { return c.text }
 
 // movedTo returns an index of table from as one of table t, whose columns have other
 // ordinals.
@@ -164,7 +76,8 @@ func Migrate(have, want *Table) ([]Change, error) {
 		if old < 0 {
 			add := *c
 			add.Before = nil // that of rows of the other table
-			changes = append(changes, Change{Kind: AddColumn, Name: c.Name, Column: add})
+			changes = append(changes, Change{text: "add column " + add.String(),
+				Apply: func(t *Table) (*Table, error) { return t.AddColumn(add) }})
 			if c.Default == nil && !c.Nullable {
 				errs = append(errs,
 					fmt.Errorf("column %q is new and needs a default or NULLs", c.Name))
@@ -181,14 +94,17 @@ func Migrate(have, want *Table) ([]Change, error) {
 				"the old one", c.Name, c.Generated, was.Generated))
 		case sameDefault(was, c):
 		default:
-			changes = append(changes, Change{Kind: ChangeDefault, Name: c.Name, Value: c.Default})
+			text := "drop default of column " + c.Name
+			if c.Default != nil {
+				text = "set default of column " + c.Name + " to " + c.Default.String()
+			}
+			changes = append(changes, Change{text: text, Apply: func(t *Table) (*Table, error) {
+				return t.SetDefault(c.Name, c.Default)
+			}})
 		}
 	}
 	changes = append(changes, migrateTTL(have, want)...)
-	if was, is := have.zoneNames(), want.zoneNames(); (was == nil) != (is == nil) ||
-		!slices.Equal(was, is) {
-		changes = append(changes, Change{Kind: ChangeZones, Zones: is})
-	}
+	changes = append(changes, migrateZones(have, want)...)
 	drops, adds := migrateIndexes(have, want)
 	dropChecks, addChecks := migrateChecks(have, want)
 	drops, adds = append(drops, dropChecks...), append(adds, addChecks...)
@@ -199,7 +115,8 @@ func Migrate(have, want *Table) ([]Change, error) {
 			if have.inKey(i) {
 				errs = append(errs, fmt.Errorf("column %q of the primary key is missing", c.Name))
 			}
-			changes = append(changes, Change{Kind: DropColumn, Name: c.Name})
+			changes = append(changes, Change{text: "drop column " + c.Name,
+				Apply: func(t *Table) (*Table, error) { return t.DropColumn(c.Name) }})
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -233,20 +150,49 @@ func migrateTTL(have, want *Table) []Change {
 	if was == is && wasTTL == isTTL {
 		return nil
 	}
-	return []Change{{Kind: ChangeTTL, TTL: want.TTL, TTLBy: is}}
+	if want.TTL == nil {
+		return []Change{{text: "drop TTL",
+			Apply: func(t *Table) (*Table, error) { return t.SetTTL(nil) }}}
+	}
+	return []Change{{text: fmt.Sprintf("set TTL to %s after %s", want.TTL.After, is),
+		Apply: func(t *Table) (*Table, error) {
+			return t.SetTTL(&TTL{t.Column(is), want.TTL.After})
+		}}}
+}
+
+func migrateZones(have, want *Table) []Change {
+	was, is := have.zoneNames(), want.zoneNames()
+	if (was == nil) == (is == nil) && slices.Equal(was, is) {
+		return nil
+	}
+	text := "set zones to the default"
+	if is != nil {
+		text = "set zones to (" + strings.Join(is, ", ") + ")"
+	}
+	return []Change{{text: text, Apply: func(t *Table) (*Table, error) { return t.SetZones(is) }}}
 }
 
 func migrateIndexes(have, want *Table) (drops, adds []Change) {
 	for _, x := range have.Indexes {
 		if other := want.Index(x.Name); other == nil || !sameIndex(have, want, x, other) {
 			if x.State != Dropping && x.State != Retiring {
-				drops = append(drops, Change{Kind: DropIndex, Name: x.Name})
+				drops = append(drops, Change{DropIndex: x.Name, text: "drop index " + x.Name,
+					Apply: func(t *Table) (*Table, error) {
+						return t.SetIndexState(x.Name, Dropping)
+					}})
 			}
 		}
 	}
 	for _, x := range want.Indexes {
 		if have.Index(x.Name) == nil {
-			adds = append(adds, Change{Kind: AddIndex, Name: x.Name, Index: x, target: want})
+			adds = append(adds, Change{AddIndex: x.Name, text: "add index " + x.Name,
+				Apply: func(t *Table) (*Table, error) {
+					moved, err := x.movedTo(t, want)
+					if err != nil {
+						return nil, err
+					}
+					return t.AddIndex(moved)
+				}})
 		}
 	}
 	return drops, adds

@@ -137,9 +137,4 @@ func TestMigrationsRefuse(t *testing.T) {
 	if x := applied.Indexes[0]; x.State != schema.Building || x.ID != 1 {
 		t.Errorf("the index is %s, with the id %d", x.State, x.ID)
 	}
-	unknown := schema.Change{Kind: 99}
-	if got, err := unknown.Apply(have); got != nil || err == nil ||
-		unknown.String() != "unknown change" {
-		t.Errorf("an unknown change: %v, %v", got, err)
-	}
 }

@@ -243,7 +243,7 @@ func (t *Table) DecodeKey(dst []expr.Value, key keycodec.Key, want *ColumnSet) e
 		return err
 	}
 	if want.meets(t.built.coveredPK) {
-		rest, err := decodeFields(dst, t.built.pk, key.PK[rowHead:], want)
+		rest, err := decodeFields(dst, t.built.pk, key.PK[rowHead:], want, nil)
 		if err = keyEnd(key.PK, rest, err); err != nil {
 			return err
 		}
@@ -251,7 +251,7 @@ func (t *Table) DecodeKey(dst []expr.Value, key keycodec.Key, want *ColumnSet) e
 	if !want.meets(t.built.coveredSK) {
 		return nil
 	}
-	rest, err := decodeFields(dst, t.built.sk, key.SK, want)
+	rest, err := decodeFields(dst, t.built.sk, key.SK, want, nil)
 	return keyEnd(key.SK, rest, err)
 }
 
@@ -271,15 +271,26 @@ func (t *Table) checkHead(pk []byte) error {
 	return nil
 }
 
-// decodeFields reads the wanted fields and passes over the others.
-func decodeFields(dst []expr.Value, fields []keyField, b []byte, want *ColumnSet) (
+// decodeFields reads the fields that are wanted, or have a place in at, which is not negative, and
+// passes over the others. Without at, a column has the place of its ordinal.
+func decodeFields(dst []expr.Value, fields []keyField, b []byte, want *ColumnSet, at []int) (
 	rest []byte, err error) {
 	for i := range fields {
 		f := &fields[i]
-		to := f.ordinal
+		to := -1
 		switch {
-		case !f.readable || !want.Has(f.ordinal):
+		case !f.readable:
+		case at != nil:
+			to = at[f.ordinal]
+		case want.Has(f.ordinal):
+			to = f.ordinal
+		}
+		switch {
+		case to < 0:
 			b, err = f.skip(b)
+		case f.isInt && len(b) >= 8:
+			dst[to].SetInt(int64(binary.BigEndian.Uint64(b) ^ 1<<63))
+			b = b[8:]
 		case f.plain && f.width > 0 && len(b) >= f.width:
 			dst[to], err = f.decodeFixed(b[:f.width])
 			b = b[f.width:]

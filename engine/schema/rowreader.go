@@ -21,18 +21,11 @@ type RowReader struct {
 	slots []placedSlot // of the newest layout
 	// Most bodies are narrow: of data bytes before the variable part, which has up to most.
 	data, most int
-	inKey      bool          // columns are read from the key,
-	inBody     bool          // and from the value,
-	ints       bool          // where all are integers that are never NULL
-	full       []expr.Value  // a row of the table, for other layouts; nil until it is needed
-	pk, sk     []placedField // of the key; nil: nothing is read from them
-}
-
-// placedField is a field of a key; at is negative if it is not wanted.
-type placedField struct {
-	*keyField
-	at    int
-	isInt bool // and never NULL
+	inKey      bool         // columns are read from the key,
+	inBody     bool         // and from the value,
+	ints       bool         // where all are integers that are never NULL
+	full       []expr.Value // a row of the table, for other layouts; nil until it is needed
+	pk, sk     []keyField   // of the key; nil: nothing is read from them
 }
 
 // placedSlot is a wanted column of a layout.
@@ -79,10 +72,10 @@ func (t *Table) RowReader(ordinals []int, wanted []bool) *RowReader {
 		r.most = math.MaxUint8
 	}
 	if r.want.meets(t.built.coveredPK) {
-		r.pk = r.place(t.built.pk)
+		r.pk = t.built.pk
 	}
 	if r.want.meets(t.built.coveredSK) {
-		r.sk = r.place(t.built.sk)
+		r.sk = t.built.sk
 	}
 	r.inKey = r.pk != nil || r.sk != nil
 	r.inBody = !r.want.Without(*t.built.coveredPK).Without(*t.built.coveredSK).Empty()
@@ -138,54 +131,18 @@ func (r *RowReader) readKey(dst []expr.Value, key keycodec.Key) error {
 	err := r.table.checkHead(key.PK)
 	if err == nil && r.pk != nil {
 		var rest []byte
-		rest, err = readFields(dst, r.pk, key.PK[rowHead:])
+		rest, err = decodeFields(dst, r.pk, key.PK[rowHead:], nil, r.at)
 		err = keyEnd(key.PK, rest, err)
 	}
 	if err == nil && r.sk != nil {
 		var rest []byte
-		rest, err = readFields(dst, r.sk, key.SK)
+		rest, err = decodeFields(dst, r.sk, key.SK, nil, r.at)
 		err = keyEnd(key.SK, rest, err)
 	}
 	if err != nil {
 		return fmt.Errorf("schema: table %q: %w", r.table.Name, err)
 	}
 	return nil
-}
-
-// place returns the fields of a part of the key with their places.
-func (r *RowReader) place(fields []keyField) []placedField {
-	out := make([]placedField, len(fields))
-	for i := range fields {
-		f := &fields[i]
-		out[i] = placedField{f, -1, f.plain && f.Type == keycodec.TypeInt64}
-		if f.readable && r.want.Has(f.ordinal) {
-			out[i].at = r.at[f.ordinal]
-		}
-	}
-	return out
-}
-
-// readFields reads the wanted fields and passes over the others.
-func readFields(dst []expr.Value, fields []placedField, b []byte) (rest []byte, err error) {
-	for i := range fields {
-		f := &fields[i]
-		switch {
-		case f.at < 0:
-			b, err = f.skip(b)
-		case f.isInt && len(b) >= 8:
-			dst[f.at].SetInt(int64(binary.BigEndian.Uint64(b) ^ 1<<63))
-			b = b[8:]
-		case f.plain && f.width > 0 && len(b) >= f.width:
-			dst[f.at], err = f.decodeFixed(b[:f.width])
-			b = b[f.width:]
-		default:
-			dst[f.at], b, err = f.decode(b)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return b, nil
 }
 
 // readBody reads the columns that are in the value.

@@ -42,6 +42,7 @@ func (t *Table) buildSearchKey(x *Index) (k SearchKey) {
 		columns = slices.Concat(x.keyColumns(), columns)
 	}
 	columns = columns[:min(len(columns), keycodec.MaxFields)]
+	k.Fields, k.Ordinals = make([]keycodec.Field, 0, len(columns)), make([]int, 0, len(columns))
 	for i, c := range columns {
 		k.Fields = append(k.Fields, t.Columns[c.Ordinal].Field(c))
 		k.Ordinals = append(k.Ordinals, c.Ordinal)

@@ -314,7 +314,11 @@ func (t *Table) validateIndex(x *Index) error {
 	if each > 1 {
 		return errors.New("more than one column with an entry for each element")
 	}
-	return errors.Join(t.validateInclude(x), t.validateShard(x), t.validateWhere(x))
+	errs := []error{t.validateInclude(x), t.validateShard(x)}
+	if x.Where != nil {
+		errs = append(errs, t.validateCondition(x.Where))
+	}
+	return errors.Join(errs...)
 }
 
 func (t *Table) validateInclude(x *Index) error {
@@ -378,11 +382,7 @@ func (t *Table) validateShard(x *Index) error {
 			}
 		}
 	}
-	columns := make([]KeyColumn, len(x.Columns))
-	for i, k := range x.Columns {
-		columns[i] = k.KeyColumn
-	}
-	return t.validateSpec(x.Shard, x.ShardColumns, columns)
+	return t.validateSpec(x.Shard, x.ShardColumns, x.keyColumns())
 }
 
 // validateSpec checks how a key is spread by its first columns.
@@ -405,13 +405,6 @@ func (t *Table) validateSpec(spec shard.Spec, columns int, key []KeyColumn) erro
 		return errors.New("the shard function tidb takes one integer column")
 	}
 	return nil
-}
-
-func (t *Table) validateWhere(x *Index) (err error) {
-	if x.Where == nil {
-		return nil
-	}
-	return t.validateCondition(x.Where)
 }
 
 // validateCondition checks that a condition can be evaluated for a row alone.

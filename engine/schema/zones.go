@@ -173,10 +173,7 @@ func (t *Table) zoneBodies(rows []zoneBody, items *zone.Items, from int) (int, *
 		if len(value) <= len(version) || !bytes.Equal(value[1:1+len(version)], version) {
 			return i, l
 		}
-		r := &rows[i]
-		r.body, r.width = value[1+len(version):], int(value[0])
-		wide := r.width == formatNarrow || r.width == formatMiddle || r.width == formatWide
-		if !wide || len(r.body) < l.base+max(l.Vars-1, 0)*r.width {
+		if !rows[i].set(value[0], value[1+len(version):], l) {
 			return 0, nil
 		}
 	}

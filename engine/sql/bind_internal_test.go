@@ -38,7 +38,9 @@ func (c fixedCatalog) define(text string) error {
 		b := &binder{catalog: c, text: text}
 		err := syntax.Caught(func() {
 			t := b.createTable(p.Statement.(*syntax.CreateTable))
-			if t, err = t.WithID(uint32(len(c) + 1)); err == nil {
+			def := *t
+			def.ID = uint32(len(c) + 1)
+			if t, err = schema.New(def); err == nil {
 				c[t.Name] = t
 			}
 		})

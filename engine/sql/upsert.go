@@ -60,11 +60,7 @@ func (b *binder) uniqueOf(t *schema.Table, u *syntax.Upsert) string {
 		return plan.PrimaryIndex
 	}
 	for _, x := range t.Indexes {
-		var ordinals []int
-		for _, c := range x.Columns {
-			ordinals = append(ordinals, c.Ordinal)
-		}
-		if x.Unique && x.State != schema.Dropping && same(ordinals) {
+		if x.Unique && x.State != schema.Dropping && same(x.Ordinals()) {
 			return x.Name
 		}
 	}

@@ -118,7 +118,7 @@ func rowsIn(t *schema.Table, lo, hi []byte, points int) (rg store.Range, parts i
 	if len(t.SK) == 0 {
 		return rg, 0, false
 	}
-	pk, start := spans.SplitFields(lo, t.PKFields())
+	pk, start := spans.SplitFields(lo, t.SearchKey(nil).Fields[:len(t.PK)])
 	span := keycodec.Span{Start: start}
 	if bytes.HasPrefix(hi, pk) {
 		span.End = hi[len(pk):]

@@ -2,7 +2,6 @@ package spans
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -42,11 +41,8 @@ const maxRewritten = 64
 // It is for EXPLAIN and is not what is executed. Residuals are not part of it.
 func Rewrite(x *schema.Index, s Set) string {
 	b := BucketsOf(x)
-	key := Key{Fields: b.Fields, Ordinals: x.Ordinals()}
-	if !x.Unique {
-		key.Fields = slices.Concat(key.Fields, x.Table().KeyFields())
-		key.Ordinals = slices.Concat(key.Ordinals, x.Table().KeyOrdinals())
-	}
+	search := x.Table().SearchKey(x)
+	key := Key{Fields: search.Fields, Ordinals: search.Ordinals}
 	var out []expr.Expr
 	for i := range min(len(s.Spans), maxRewritten) {
 		span := s.Spans[i]

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/internal/testutil"
@@ -36,9 +37,10 @@ func FuzzStructRow(f *testing.F) {
 	t := NewTable[fuzzedRow]("t")
 	s, err := t.Schema()
 	ok(f, err)
-	if s, err = s.WithID(7); err != nil {
-		f.Fatal(err)
-	}
+	numbered := *s
+	numbered.ID = 7
+	s, err = schema.New(numbered)
+	ok(f, err)
 	b, err := t.bindTo(new(table.Table), s)
 	ok(f, err)
 	text, small := "text", int8(-3)

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/engine/table/internal/rowio"
@@ -102,9 +103,10 @@ func TestStructsAreWrittenAsTheirValues(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	plain := NewTable[plainRow]("t")
 	def, err := plain.Schema()
-	if err == nil {
-		def, err = def.WithID(7)
-	}
+	ok(t, err)
+	numbered := *def
+	numbered.ID = 7
+	def, err = schema.New(numbered)
 	ok(t, err)
 	b, err := plain.bindTo(new(table.Table), def)
 	ok(t, err)

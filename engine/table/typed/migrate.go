@@ -143,23 +143,20 @@ func renameColumns(t *schema.Table, renamed map[string]string) (_ *schema.Table,
 // applyChange applies one change.
 func applyChange(ctx context.Context, handle *table.Table, c schema.Change) error {
 	db, name := handle.DB(), handle.Name()
-	switch c.Kind {
-	case schema.DropIndex:
-		return db.DropIndex(ctx, name, c.Name, nil)
-	case schema.AddIndex:
-		after, err := c.Apply(handle.Schema())
-		if err != nil {
-			return err
-		}
-		return handle.CreateIndex(ctx, *after.Index(c.Name), nil)
-	case schema.AddCheck:
-		after, err := c.Apply(handle.Schema())
-		if err != nil {
-			return err
-		}
-		return handle.AddCheck(ctx, *after.Check(c.Name), nil)
+	switch {
+	case c.DropIndex != "":
+		return db.DropIndex(ctx, name, c.DropIndex, nil)
+	case c.AddIndex == "" && c.AddCheck == "":
+		return db.Alter(ctx, name, c.Apply)
 	}
-	return db.Alter(ctx, name, c.Apply)
+	after, err := c.Apply(handle.Schema())
+	switch {
+	case err != nil:
+		return err
+	case c.AddIndex != "":
+		return handle.CreateIndex(ctx, *after.Index(c.AddIndex), nil)
+	}
+	return handle.AddCheck(ctx, *after.Check(c.AddCheck), nil)
 }
 
 // finish builds indexes and looks at rows for checks where an earlier Migrate has begun to.

@@ -168,12 +168,9 @@ func contents(r *rapid.T, t *cli.Tables, name string) string {
 	if err != nil {
 		r.Fatal(err)
 	}
-	plain, err := found.Schema().WithID(0)
-	if err != nil {
-		r.Fatal(err)
-	}
-	plain.Version = 1
-	def, err := json.Marshal(plain)
+	plain := *found.Schema()
+	plain.ID, plain.Version = 0, 1
+	def, err := json.Marshal(&plain)
 	if err != nil {
 		r.Fatal(err)
 	}

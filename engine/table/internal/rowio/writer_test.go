@@ -262,7 +262,9 @@ func TestRangesOfTables(t *testing.T) {
 	w := newWorld(t, s)
 	w.must(w.w.Insert(row(-1<<63, "a", "x")))
 	w.must(w.w.Insert(row(1<<63-1, "", "")))
-	neighbour, err := s.WithID(s.ID + 1)
+	next := *s
+	next.ID++
+	neighbour, err := schema.New(next)
 	w.must(err)
 	other, _, err := neighbour.AppendRowKey(nil, nil, row(-1<<63, "", ""))
 	w.must(err)
