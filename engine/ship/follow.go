@@ -77,8 +77,8 @@ func Follow(ctx context.Context, d Destination, dir string, o *FollowOptions) (*
 
 func followOn(ctx context.Context, d Destination, fsys vfs.FS, dir string, o *FollowOptions,
 ) (*Follower, error) {
-	f := &Follower{fs: fsys, dir: filepath.Clean(dir), dest: d, headers: headers{},
-		ended: make(chan struct{}), begin: now(), changed: make(chan struct{})}
+	f := &Follower{fs: fsys, dir: filepath.Clean(dir), dest: &timed{d, defaultTimeout},
+		headers: headers{}, ended: make(chan struct{}), begin: now(), changed: make(chan struct{})}
 	if o != nil {
 		f.o = *o
 	}
@@ -93,7 +93,8 @@ func followOn(ctx context.Context, d Destination, fsys vfs.FS, dir string, o *Fo
 		return nil, err
 	}
 	if _, err := fsys.Stat(f.dir); errors.Is(err, fs.ErrNotExist) {
-		if _, err := restoreOn(ctx, d, fsys, f.dir, &RestoreOptions{Open: f.o.Open}); err != nil {
+		_, err := restoreOn(ctx, f.dest, fsys, f.dir, &RestoreOptions{Open: f.o.Open})
+		if err != nil {
 			return nil, err
 		}
 		f.own = true

@@ -63,7 +63,7 @@ func (o *Options) withDefaults() (Options, error) {
 	p.Interval = cmp.Or(p.Interval, time.Second)
 	p.BaseEvery = cmp.Or(p.BaseEvery, 24*time.Hour)
 	p.Keep = cmp.Or(p.Keep, 7*24*time.Hour)
-	p.Timeout = cmp.Or(p.Timeout, 30*time.Second)
+	p.Timeout = cmp.Or(p.Timeout, defaultTimeout)
 	p.upkeepEvery = cmp.Or(p.upkeepEvery, 20*time.Second)
 	p.mergeAge = cmp.Or(p.mergeAge, time.Minute)
 	p.mergeFan = cmp.Or(p.mergeFan, 32)

@@ -14,6 +14,9 @@ type timed struct {
 	time time.Duration
 }
 
+// defaultTimeout is the time of followers, and of shippers without a choice.
+const defaultTimeout = 30 * time.Second
+
 // listTimes is how much longer a list may take: a destination with many objects needs many answers.
 const listTimes = 10
 

@@ -5,9 +5,11 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kstonedb/kstone/engine/ship"
+	"github.com/kstonedb/kstone/internal/vfs"
 )
 
 // silent is a destination that does not answer an operation.
@@ -61,4 +63,17 @@ func TestTimeout(t *testing.T) {
 			t.Errorf("%s: %v", in, err)
 		}
 	}
+}
+
+// A follower, which nobody else ends, does not wait for ever either.
+func TestFollowerTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarbor(t)
+		h.put()
+		ok(t, h.start(ship.Options{}).Close(ctx))
+		_, err := ship.FollowOn(ctx, &silent{h.dest, "list"}, vfs.NewMem(), "copy", nil)
+		if err == nil || !strings.Contains(err.Error(), "no answer") {
+			t.Error(err)
+		}
+	})
 }
