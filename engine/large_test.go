@@ -279,8 +279,8 @@ func TestFewLargeValuesMakeNoFile(t *testing.T) {
 // Goal: what asks whether a key is there, or has changed, needs no large value. Method: the value
 // files are gone.
 //
-// Promise (reads and writes): Has, estimates, conditions on existence and versions, FilterNew,
-// InsertNew and the check of a transaction read no large values.
+// Promise (reads and writes): Has, ValueSize, estimates, conditions on existence and versions,
+// FilterNew, InsertNew and the check of a transaction read no large values.
 func TestExistenceReadsNoValues(t *testing.T) {
 	fsys := vfs.NewMem()
 	o := largeOptions()
@@ -299,6 +299,9 @@ func TestExistenceReadsNoValues(t *testing.T) {
 	removeValues(t, fsys)
 	if has, err := db.Has(keys[0]); !has || err != nil {
 		t.Errorf("Has: %v, %v", has, err)
+	}
+	if n, err := db.ValueSize(keys[0]); n != 200 || err != nil {
+		t.Errorf("ValueSize: %d, %v", n, err)
 	}
 	few := engine.Query{PK: []byte("p"), SK: engine.SKRange([]byte("3"), []byte("5"))}
 	if n, err := db.CountAbout(few); n != 2 || err != nil {

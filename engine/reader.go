@@ -6,6 +6,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/internal/read"
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/sst"
 )
 
 // Reader is what a DB, a Snapshot and a Tx read with: the present, what was committed when
@@ -40,7 +41,7 @@ var (
 type reader struct{ from read.Reader }
 
 // lookup finds the live version of one key. The error is exactly ErrNotFound if there is none.
-// e.Value is immutable; if it is not wanted it may be nil.
+// e.Value is immutable; if it is not wanted, and large, it is a reference.
 func (r *reader) lookup(key Key, value bool, e *base.Entry) error {
 	live, err := r.from.Lookup(key, value, e)
 	switch {
@@ -100,12 +101,14 @@ func (r *reader) Has(key Key) (bool, error) {
 	}
 }
 
-// ValueSize returns the length of key's value, or ErrNotFound. It finds the value as Get does,
-// and spares the copy of it.
+// ValueSize returns the length of key's value, or ErrNotFound. It reads no large value.
 func (r *reader) ValueSize(key Key) (int, error) {
 	var e base.Entry
-	if err := r.lookup(key, true, &e); err != nil {
+	if err := r.lookup(key, false, &e); err != nil {
 		return 0, err
+	}
+	if e.Large {
+		return sst.ValueBytes(e.Value), nil
 	}
 	return len(e.Value), nil
 }

@@ -194,7 +194,7 @@ func (s *Stripe) Get(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (
 	return s.newest(key, hash, snap, 0, true, e)
 }
 
-// Find is Get that reads no large value, and sets none.
+// Find is Get that reads no large value: e is Large then, and has the reference to it.
 func (s *Stripe) Find(key []byte, hash uint64, snap base.SeqNum, e *base.Entry) (bool, error) {
 	return s.newest(key, hash, snap, 0, false, e)
 }
@@ -272,7 +272,7 @@ func (v *View) newest(
 	key []byte, hash uint64, snap, above base.SeqNum, values bool, e *base.Entry,
 ) (bool, error) {
 	var cover base.SeqNum
-	e.Seq = 0
+	e.Seq, e.Large = 0, false
 	if found, done := getTable(v.Active, key, hash, snap, e, &cover); done {
 		return found, nil
 	}
@@ -307,23 +307,14 @@ func (v *View) newest(
 		if !found {
 			continue
 		}
-		if found = uncovered(e, cover); found && e.Large {
-			err = r.Files[i].resolve(values, e)
+		if found = uncovered(e, cover); found && e.Large && values {
+			e.Large = false
+			e.Value, err = r.Files[i].Reader.CachedValue(e.Value)
 		}
 		return found, err
 	}
 	e.Seq = cover
 	return false, nil
-}
-
-// resolve reads the large value that e refers to, or leaves e without value.
-func (f *File) resolve(values bool, e *base.Entry) (err error) {
-	ref := e.Value
-	e.Value, e.Large = nil, false
-	if values {
-		e.Value, err = f.Reader.CachedValue(ref)
-	}
-	return err
 }
 
 // uncovered reports whether the version e is newer than the range tombstone over its

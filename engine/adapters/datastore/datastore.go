@@ -54,12 +54,12 @@ func (d *Datastore) Has(_ context.Context, key ds.Key) (bool, error) {
 }
 
 // GetSize implements ds.Read.
-func (d *Datastore) GetSize(ctx context.Context, key ds.Key) (int, error) {
-	value, err := d.Get(ctx, key)
+func (d *Datastore) GetSize(_ context.Context, key ds.Key) (int, error) {
+	n, err := d.db.ValueSize(keyOf(key))
 	if err != nil {
-		return -1, err
+		return -1, found(err)
 	}
-	return len(value), nil
+	return n, nil
 }
 
 // Put implements ds.Write.

@@ -18,8 +18,8 @@ type scratch struct {
 var scratchPool = sync.Pool{New: func() any { return &scratch{key: make([]byte, 0, 256)} }}
 
 // Lookup finds the live version of one key and reports whether there is one. An error about the
-// key is a *KeyError. It sets all of e but the key; e.Value is immutable. Without value it may be
-// nil: a large one is not read.
+// key is a *KeyError. It sets all of e but the key; e.Value is immutable. Without value a
+// large one is not read: e is Large then, and has the reference to it.
 func (r *Reader) Lookup(key keycodec.Key, value bool, e *base.Entry) (live bool, err error) {
 	if err := r.Check(); err != nil {
 		return false, err

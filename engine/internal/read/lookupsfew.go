@@ -91,6 +91,9 @@ func (l *lookups) askFew(snap base.SeqNum) error {
 		if err != nil {
 			return s.Error(err)
 		}
+		if e.Large {
+			e.Value = nil
+		}
 		f.Set(&e)
 		f.Found = found
 	}
