@@ -3,6 +3,8 @@ package datastore_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -77,5 +79,41 @@ func TestExpirySnapshotsAndClosing(t *testing.T) {
 	}
 	if _, err := d.Query(ctx, query.Query{}); !errors.Is(err, engine.ErrClosed) {
 		t.Errorf("a query after Close: %v", err)
+	}
+}
+
+// Has, GetSize and queries of keys need no value that is kept apart. Method: its file is gone.
+func TestKeysAndSizesReadNoLargeValues(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	db, err := engine.Open(dir, &engine.Options{LargeValue: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := datastore.New(db)
+	defer d.Close()
+	key := ds.NewKey("/a")
+	if err := errors.Join(d.Put(ctx, key, []byte("a value")), db.Flush(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "*.val"))
+	if err != nil || len(names) != 1 {
+		t.Fatalf("value files: %q, %v", names, err)
+	}
+	if err := os.Remove(names[0]); err != nil {
+		t.Fatal(err)
+	}
+	if has, err := d.Has(ctx, key); !has || err != nil {
+		t.Errorf("Has: %v, %v", has, err)
+	}
+	if n, err := d.GetSize(ctx, key); n != 7 || err != nil {
+		t.Errorf("GetSize: %d, %v", n, err)
+	}
+	results, err := d.Query(ctx, query.Query{KeysOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := results.Rest()
+	if err != nil || len(list) != 1 || list[0].Key != "/a" || list[0].Size != -1 {
+		t.Errorf("a query of keys: %v, %v", list, err)
 	}
 }

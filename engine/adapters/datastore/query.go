@@ -11,7 +11,7 @@ import (
 
 // Query implements ds.Read. Its results have to be closed, or read to their end.
 func (d *Datastore) Query(ctx context.Context, q query.Query) (query.Results, error) {
-	scan := engine.Scan{}
+	scan := engine.Scan{KeysOnly: q.KeysOnly && !q.ReturnsSizes}
 	if prefix := ds.NewKey(q.Prefix).String(); prefix != "/" {
 		// Whole names only: /foo selects /foo/bar, and neither /foo nor /foobar.
 		scan.From, scan.To = engine.K(prefix+"/"), engine.K(prefix+"0")
@@ -51,8 +51,11 @@ func (d *Datastore) Query(ctx context.Context, q query.Query) (query.Results, er
 // entry returns an item as a query has it.
 func entry(item engine.Item, q *query.Query) query.Entry {
 	e := query.Entry{Key: string(item.Key.PK), Size: len(item.Value)}
-	if !q.KeysOnly {
+	switch {
+	case !q.KeysOnly:
 		e.Value = append([]byte{}, item.Value...)
+	case !q.ReturnsSizes: // the value was not read
+		e.Size = -1
 	}
 	if at, ok := item.ExpiresAt(); ok && q.ReturnExpirations {
 		e.Expiration = at
