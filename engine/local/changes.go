@@ -56,7 +56,8 @@ func (k TableChangeKind) String() string {
 type TableChange struct {
 	Kind  TableChangeKind
 	Table *schema.Table // as the commit has it; nil of ItemChanged
-	// Key is a row in which the columns of the key alone are set, of RowPut and RowDeleted.
+	// Key is a row in which the columns of the key alone are set, of RowPut and RowDeleted. Of a
+	// deleted row, its collated texts are folded, unless Before is known.
 	Key []expr.Value
 	// After is the row of a RowPut, and Before the one before the commit, nil if there was none.
 	// Known reports whether that is known: see engine.ChangesOptions.Before.
@@ -284,8 +285,12 @@ func (s *tableStream) item(c *engine.Change) bool {
 // row shows the change of a row.
 func (s *tableStream) row(t *schema.Table, c *engine.Change) (more bool, err error) {
 	out := TableChange{Kind: RowDeleted, Table: t, Known: c.Known, Key: t.Row()}
-	if err := t.DecodeKey(out.Key, c.Key, new(t.Key())); err != nil {
+	key, err := t.KeyValues(c.Key)
+	if err != nil {
 		return false, err
+	}
+	for i, o := range t.KeyOrdinals() {
+		out.Key[o] = key[i]
 	}
 	if c.Kind != engine.ChangeDelete {
 		out.Kind, out.After = RowPut, t.Row()

@@ -148,6 +148,25 @@ drop v last
 	}
 }
 
+// The key of a row that is deleted is known without the row before, with folded texts.
+func TestTableChangesOfFoldedKeys(t *testing.T) {
+	e, s := openRetaining(t, engine.Options{})
+	for _, text := range []string{"CREATE TABLE u (name TEXT COLLATE NOCASE PRIMARY KEY)",
+		"INSERT INTO u VALUES ('Ada')", "DELETE FROM u"} {
+		_, err := s.Exec(ctx, text)
+		ok(t, err)
+	}
+	var keys []string
+	o := &local.ChangesOptions{Stop: true}
+	for c, err := range local.Changes(ctx, e, engine.Position{}, o) {
+		ok(t, err)
+		keys = append(keys, fmt.Sprint(c.Key))
+	}
+	if got := fmt.Sprint(keys); got != "[[] ['Ada'] ['ada']]" {
+		t.Error(got)
+	}
+}
+
 // model is the rows of all tables by name and key.
 type model map[string]string
 

@@ -255,6 +255,31 @@ func (t *Table) DecodeKey(dst []expr.Value, key keycodec.Key, want *ColumnSet) e
 	return keyEnd(key.SK, rest, err)
 }
 
+// KeyValues returns the values of the primary key's columns: of the partition key, then of the sort
+// key. Collated texts are in their folded form.
+func (t *Table) KeyValues(key keycodec.Key) (values []expr.Value, err error) {
+	if err := t.checkHead(key.PK); err != nil {
+		return nil, err
+	}
+	part, rest := key.PK, key.PK[rowHead:] // of a sharded table the bucket, not looked at
+	for i, fields := range [][]keyField{t.built.pk, t.built.sk} {
+		if i == 1 {
+			part, rest = key.SK, key.SK
+		}
+		for j := range fields {
+			var v expr.Value
+			if v, rest, err = fields[j].decode(rest); err != nil {
+				return nil, err
+			}
+			values = append(values, v.Clone())
+		}
+		if err = keyEnd(part, rest, nil); err != nil && len(fields) > 0 {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
 // keyEnd returns err, or that a part of a key goes on after its fields.
 func keyEnd(part, rest []byte, err error) error {
 	if err == nil && len(rest) > 0 {

@@ -153,31 +153,10 @@ func uniqueError(t *schema.Table, x *schema.Index, row []expr.Value, owner store
 		e.Values = append(e.Values, row[o].Clone())
 	}
 	var err error
-	e.Key, err = keyValues(t, owner)
-	if err != nil {
+	if e.Key, err = t.KeyValues(owner); err != nil {
 		return err
 	}
 	return e
-}
-
-// keyValues returns the values of the primary key's columns. Collated texts are folded.
-func keyValues(t *schema.Table, key store.Key) ([]expr.Value, error) {
-	var out []expr.Value
-	rest := key.PK[len(t.AppendRowPrefix(nil)):] // of a sharded table the bucket, not looked at
-	for i, columns := range [][]schema.KeyColumn{t.PK, t.SK} {
-		if i == 1 {
-			rest = key.SK
-		}
-		for _, k := range columns {
-			var v expr.Value
-			var err error
-			if v, rest, err = t.Columns[k.Ordinal].DecodeField(rest, k); err != nil {
-				return nil, err
-			}
-			out = append(out, v.Clone())
-		}
-	}
-	return out, nil
 }
 
 // pause waits a little before the next attempt: not at first, then for random times that
