@@ -128,6 +128,10 @@ func TestWhatIsPreparedFollowsTheTable(t *testing.T) {
 	if n := run(db); n != 12 {
 		t.Fatal(n)
 	}
+	ok(t, db.DropTable(ctx, "people", nil))
+	if n := len(all(t, snap, from(people, nil))); n != 50 {
+		t.Fatal(n)
+	}
 }
 
 func TestThereIsOneDBForAnEngine(t *testing.T) {

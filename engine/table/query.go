@@ -128,7 +128,11 @@ func query(ctx context.Context, r Reader, sel *plan.Select, args []any) (*Rows, 
 		return nil, err
 	}
 	p := &Prepared{db: r.DB(), sel: sel}
-	if err := p.find(); err != nil {
+	list := p.db.tables.Load()
+	if s, ok := r.(*Snapshot); ok { // which has tables that were dropped since
+		list = s.list
+	}
+	if err := p.find(list); err != nil {
 		return nil, err
 	}
 	return p.Query(ctx, r, params...)
@@ -176,7 +180,7 @@ func (p *Prepared) fitting(c *compiled, params []expr.Value) *plan.Prepared {
 // plan.Prepare.
 func (db *DB) Prepare(sel *plan.Select) (*Prepared, error) {
 	p := &Prepared{db: db, sel: sel}
-	if err := p.find(); err != nil {
+	if err := p.find(db.tables.Load()); err != nil {
 		return nil, err
 	}
 	_, err := p.compile(context.Background(), db)
@@ -188,7 +192,7 @@ func (db *DB) Prepare(sel *plan.Select) (*Prepared, error) {
 // ignores the values of parameters.
 func (db *DB) PrepareLiterals(sel *plan.Select) (*Prepared, error) {
 	p := &Prepared{db: db, sel: sel, literals: true}
-	if err := p.find(); err != nil {
+	if err := p.find(db.tables.Load()); err != nil {
 		return nil, err
 	}
 	_, err := p.compile(context.Background(), db)
@@ -213,8 +217,7 @@ func (p *Prepared) Params() int {
 }
 
 // find looks up the tables of the query.
-func (p *Prepared) find() error {
-	list := p.db.tables.Load()
+func (p *Prepared) find(list *tableList) error {
 	var missing error
 	p.cores = p.coreRoom[:0]
 	p.sel.Tables(func(t *schema.Table) {
