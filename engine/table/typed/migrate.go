@@ -101,6 +101,13 @@ func migrate(ctx context.Context, db *table.DB, want *schema.Table,
 			return err
 		}
 	}
+	for _, x := range handle.Schema().Indexes {
+		if x.State == schema.Dropping || x.State == schema.Retiring {
+			if err := db.DropIndex(ctx, want.Name, x.Name, nil); err != nil {
+				return err
+			}
+		}
+	}
 	// Each round of changes may make further ones possible: an index whose definition has
 	// changed is dropped in one and built in the next.
 	for range maxRounds {

@@ -1,6 +1,7 @@
 package typed_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -76,6 +77,23 @@ func TestMigrate(t *testing.T) {
 }
 
 // TestMigrateZones changes which columns have zones, as the definition says.
+// A drop of an index that was interrupted is finished, before the index is built again.
+func TestMigrateAfterAnInterruptedDrop(t *testing.T) {
+	notes := typed.NewTable[noteV1]("notes")
+	color := typed.Col(notes, func(n *noteV1) *string { return &n.Color })
+	notes.Index("by_color", color.Asc()).Shard(1000) // more than one commit removes
+	db := openTyped(t, notes)
+	ok(t, notes.Insert(ctx, db, &noteV1{1, "text", "red"}))
+	own, cancel := context.WithCancel(ctx)
+	stop := func(table.Progress) { cancel() }
+	wantIs(t, db.DropIndex(own, "notes", "by_color", stop), context.Canceled)
+	ok(t, typed.Migrate(ctx, db, notes))
+	n, err := notes.Where(color.Eq("red")).UseIndex("by_color").Count(ctx, db)
+	if n != 1 || err != nil || db.Unfinished() {
+		t.Errorf("%d rows by the index: %v", n, err)
+	}
+}
+
 func TestMigrateZones(t *testing.T) {
 	db := openTyped(t)
 	zones := func(choose func(*typed.Table[noteV1], typed.Column[noteV1, string])) []int {
