@@ -185,6 +185,46 @@ func TestRestoreWhileObjectsAreMerged(t *testing.T) {
 	ok(t, s.Close(ctx))
 }
 
+// A list that takes its time has neither the objects that are merged meanwhile nor what they are
+// merged into, wherever in the chain they are.
+func TestRestoreWhileObjectsAreListed(t *testing.T) {
+	for commits := 17; commits < 21; commits++ {
+		h := newHarbor(t)
+		s := h.start(ship.Options{})
+		h.ships(s, commits)
+		h.now.Add(int64(time.Hour / time.Millisecond))
+		d := &longLists{Destination: h.dest, during: func() { ok(t, s.Round(ctx)) }}
+		at, err := ship.RestoreOn(ctx, d, vfs.NewMem(), "db", nil)
+		ok(t, err)
+		if s.Metrics().Merges == 0 || at.Version != h.last {
+			t.Errorf("restored %v of %d", at, h.last)
+		}
+		ok(t, s.Close(ctx))
+	}
+}
+
+// longLists is a destination in which something happens during the first list of the log.
+type longLists struct {
+	ship.Destination
+	during func()
+	once   sync.Once
+}
+
+// List implements ship.Destination.
+func (d *longLists) List(ctx context.Context, prefix string) ([]ship.Info, error) {
+	infos, err := d.Destination.List(ctx, prefix)
+	if prefix == "log/" {
+		d.once.Do(func() {
+			d.during()
+			infos = slices.DeleteFunc(infos, func(i ship.Info) bool {
+				_, err := d.Head(ctx, i.Name)
+				return err != nil
+			})
+		})
+	}
+	return infos, err
+}
+
 // Promise (shipping): What was reported as shipped is listed also while a shipper makes a base and
 // removes what is before it.
 func TestListWhileBasesGo(t *testing.T) {

@@ -207,7 +207,7 @@ func (s *Shipper) claim(ctx context.Context) error {
 		} else if err != nil {
 			return err
 		}
-		// What the shipper before has put meanwhile is found by its slot: see shipObject.
+		// What the shipper before has put meanwhile is found by its slot: see meet.
 		return s.join()
 	}
 }

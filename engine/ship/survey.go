@@ -114,13 +114,15 @@ func (h headers) forget(s *survey) {
 // look surveys a destination. What is known of headers is not read again.
 //
 // Why again if an object is gone, until that stays so: a shipper may have merged it with others,
-// and the chain seems to break there. Why if no object leads on from the last base: a shipper may
-// have made the next one since the bases were listed, and have removed the log before it.
+// and the chain seems to break there, or to end: see overtaken. Why if no object leads on from the
+// last base: a shipper may have made the next one since the bases were listed, and have removed the
+// log before it.
 func look(ctx context.Context, d Destination, known headers) (s *survey, err error) {
 	if known == nil {
 		known = headers{}
 	}
 	var doubts []string
+	first := len(known) == 0 // the next look of the same caller finds what one has missed
 	for range maxLooks {
 		if s, err = lookOnce(ctx, d, known); err != nil {
 			return nil, err
@@ -128,6 +130,13 @@ func look(ctx context.Context, d Destination, known headers) (s *survey, err err
 		if !slices.Equal(s.doubts, doubts) {
 			doubts = s.doubts
 			continue
+		}
+		if first {
+			if again, err := s.overtaken(ctx); err != nil {
+				return nil, err
+			} else if again {
+				continue
+			}
 		}
 		n := len(s.bases)
 		if len(s.listed) == 0 || n > 0 && len(s.reach(&s.bases[n-1])) > 0 {
@@ -268,11 +277,25 @@ func (s *survey) link(ctx context.Context, known headers) error {
 			}
 		} else if lost > 0 && h.prev == lost {
 			s.damage = append(s.damage, bad...)
+		} else if slices.ContainsFunc(s.bases, func(b baseObject) bool {
+			return b.slot <= h.prev
+		}) {
+			s.doubts = append(s.doubts, sp.info.Name)
 		}
 		s.chain, bad, end = append(s.chain, o), nil, sp.last
 	}
 	s.damage = append(s.damage, bad...)
 	return nil
+}
+
+// overtaken reports whether the end of the chain may have been merged while objects were listed, so
+// that the list has neither the objects nor what they were merged into.
+func (s *survey) overtaken(ctx context.Context) (bool, error) {
+	infos, err := s.dest.List(ctx, logPrefix)
+	return slices.ContainsFunc(infos, func(info Info) bool {
+		slot, last, ok := parseLogName(info.Name)
+		return ok && slot < last && slot <= s.slot && s.slot <= last
+	}), err
 }
 
 // reach returns the log objects that lead on from a base without a gap.
