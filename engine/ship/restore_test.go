@@ -194,6 +194,7 @@ func TestRestoreWhileObjectsAreListed(t *testing.T) {
 		h.ships(s, commits)
 		h.now.Add(int64(time.Hour / time.Millisecond))
 		d := &longLists{Destination: h.dest, during: func() { ok(t, s.Round(ctx)) }}
+		d.armed.Store(true)
 		at, err := ship.RestoreOn(ctx, d, vfs.NewMem(), "db", nil)
 		ok(t, err)
 		if s.Metrics().Merges == 0 || at.Version != h.last {
@@ -203,23 +204,49 @@ func TestRestoreWhileObjectsAreListed(t *testing.T) {
 	}
 }
 
-// longLists is a destination in which something happens during the first list of the log.
+// A follower takes nothing for a gap that it misses in such a list, though a base has it.
+func TestFollowWhileObjectsAreListed(t *testing.T) {
+	h := newHarbor(t)
+	s := h.start(ship.Options{BaseEvery: time.Millisecond})
+	h.ships(s, 3)
+	stopped := &counting{Destination: h.dest}
+	d := &longLists{Destination: stopped, during: func() { ok(t, s.Round(ctx)) }}
+	f, err := ship.FollowOn(ctx, d, vfs.NewMem(), "copy",
+		&ship.FollowOptions{Interval: 5 * time.Millisecond})
+	ok(t, err)
+	ok(t, f.WaitFor(ctx, h.last))
+	stopped.set(func(string, string) error { return errServer })
+	for range 5 { // in the end two are not merged, and a base has them
+		h.ships(s, 1)
+		h.now.Add(int64(time.Hour / time.Millisecond))
+		ok(t, s.Round(ctx))
+	}
+	h.ships(s, 1)
+	d.armed.Store(true)
+	stopped.set(nil)
+	ok(t, f.WaitFor(ctx, h.last))
+	if n := f.Metrics().Rebases; n > 0 || d.armed.Load() {
+		t.Errorf("%d rebases", n)
+	}
+	ok(t, f.Close())
+	ok(t, s.Close(ctx))
+}
+
+// longLists is a destination in which something happens during a list of the log, once it is armed.
 type longLists struct {
 	ship.Destination
 	during func()
-	once   sync.Once
+	armed  atomic.Bool
 }
 
 // List implements ship.Destination.
 func (d *longLists) List(ctx context.Context, prefix string) ([]ship.Info, error) {
 	infos, err := d.Destination.List(ctx, prefix)
-	if prefix == "log/" {
-		d.once.Do(func() {
-			d.during()
-			infos = slices.DeleteFunc(infos, func(i ship.Info) bool {
-				_, err := d.Head(ctx, i.Name)
-				return err != nil
-			})
+	if prefix == "log/" && d.armed.CompareAndSwap(true, false) {
+		d.during()
+		infos = slices.DeleteFunc(infos, func(i ship.Info) bool {
+			_, err := d.Head(ctx, i.Name)
+			return err != nil
 		})
 	}
 	return infos, err

@@ -76,7 +76,8 @@ type survey struct {
 	logs   []span
 	stray  []stray
 	damage []error
-	// doubts are objects of the log that are not there any more, or not the one before.
+	// doubts are objects of the log that are not there any more, or lack the one before, and the
+	// last base if no object has its last commit.
 	doubts []string
 }
 
@@ -113,10 +114,10 @@ func (h headers) forget(s *survey) {
 
 // look surveys a destination. What is known of headers is not read again.
 //
-// Why again if an object is gone, until that stays so: a shipper may have merged it with others,
-// and the chain seems to break there, or to end: see overtaken. Why if no object leads on from the
-// last base: a shipper may have made the next one since the bases were listed, and have removed the
-// log before it.
+// Why again until what does not fit stays so: shippers merge and remove objects while others
+// list and read them. What has gone meanwhile, with what it was merged into, is in no list, and the
+// chain seems to break, or to end: see overtaken. That no object leads on from the last base may
+// mean that the next one was made since bases were listed, and the log before it removed.
 func look(ctx context.Context, d Destination, known headers) (s *survey, err error) {
 	if known == nil {
 		known = headers{}
@@ -127,26 +128,17 @@ func look(ctx context.Context, d Destination, known headers) (s *survey, err err
 		if s, err = lookOnce(ctx, d, known); err != nil {
 			return nil, err
 		}
-		if !slices.Equal(s.doubts, doubts) {
-			doubts = s.doubts
-			continue
+		if n := len(s.bases); n > 0 && len(s.reach(&s.bases[n-1])) == 0 {
+			s.doubts = append(s.doubts, s.bases[n-1].name)
 		}
-		if first {
-			if again, err := s.overtaken(ctx); err != nil {
-				return nil, err
-			} else if again {
-				continue
-			}
+		again := !slices.Equal(s.doubts, doubts)
+		if doubts = s.doubts; !again && first {
+			again, err = s.overtaken(ctx)
 		}
-		n := len(s.bases)
-		if len(s.listed) == 0 || n > 0 && len(s.reach(&s.bases[n-1])) > 0 {
-			break
-		}
-		bases, err := d.List(ctx, basePrefix)
 		if err != nil {
 			return nil, err
 		}
-		if slices.EqualFunc(bases, s.listed, func(a, b Info) bool { return a.Name == b.Name }) {
+		if !again {
 			break
 		}
 	}
