@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -295,29 +294,38 @@ func (c *Column) typeName() string {
 	}
 }
 
-// typeTexts are the words of CREATE TABLE for types without arguments.
-var typeTexts = map[keycodec.Type]string{
-	keycodec.TypeString: "TEXT", keycodec.TypeBytes: "BYTES", keycodec.TypeBool: "BOOL",
-	keycodec.TypeInt64: "INT", keycodec.TypeInt32: "INT32", keycodec.TypeInt16: "INT16",
-	keycodec.TypeInt8: "INT8", keycodec.TypeUint64: "UINT64", keycodec.TypeUint32: "UINT32",
-	keycodec.TypeUint16: "UINT16", keycodec.TypeUint8: "UINT8", keycodec.TypeFloat64: "FLOAT",
-	keycodec.TypeFloat32: "FLOAT32", keycodec.TypeDecimal: "DECIMAL", keycodec.TypeUUID: "UUID",
-	keycodec.TypeIP: "IP", keycodec.TypeIPPrefix: "IPPREFIX",
+// timePlaces are those of the seconds of times.
+var timePlaces = map[keycodec.Unit]int{keycodec.Second: 0, keycodec.Millisecond: 3,
+	keycodec.Microsecond: 6, keycodec.Nanosecond: 9, keycodec.FullRange: 9,
+	keycodec.Day: expr.PlacesOfDate}
+
+// CastType returns the type that CAST converts to for the column, or for an element if it is a
+// list.
+func (c *Column) CastType() expr.CastType {
+	t := expr.CastType{Kind: c.elementKind()}
+	switch t.Kind {
+	case expr.KindInt, expr.KindUint, expr.KindFloat:
+		t.Bits = 8 * typeWidth(c.Type, c.Unit)
+	case expr.KindTime:
+		t.Places = timePlaces[c.Unit]
+	case expr.KindDecimal:
+		if t.Places = -1; c.Type == keycodec.TypeFixed {
+			t.Places = int(c.Scale)
+		}
+	}
+	return t
 }
 
 // TypeText returns the type in the words of CREATE TABLE, for example "DECIMAL(18, 2)[]", empty if
 // there are none.
 func (c *Column) TypeText() string {
-	name := typeTexts[c.Type]
-	switch {
-	case c.Type == keycodec.TypeFixed:
-		name = fmt.Sprintf("DECIMAL(%d, %d)", keycodec.MaxScale, c.Scale)
-	case c.Type == keycodec.TypeTime && c.Unit == keycodec.Day:
-		name = "DATE"
-	case c.Type == keycodec.TypeTime:
-		unit := map[keycodec.Unit]string{keycodec.Second: "s", keycodec.Millisecond: "ms",
-			keycodec.Microsecond: "us", keycodec.Nanosecond: "ns", keycodec.FullRange: "full"}
-		name = "TIMESTAMP(" + unit[c.Unit] + ")"
+	t := c.CastType()
+	if t.Kind == expr.KindNull {
+		return ""
+	}
+	name := t.String()
+	if c.Unit == keycodec.FullRange {
+		name = "TIMESTAMP(full)"
 	}
 	if c.List {
 		name += "[]"

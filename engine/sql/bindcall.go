@@ -203,10 +203,10 @@ func (sc *scope) coerceResults(t typ, c expr.Case, at *syntax.Case) expr.Case {
 // cast binds CAST.
 func (sc *scope) cast(e *syntax.Cast) expr.Expr {
 	c := sc.b.castColumn(&e.To)
-	to, ok := castType(c)
-	if !ok {
+	if c.List {
 		sc.b.fail(e.To.Pos, "CAST does not make lists")
 	}
+	to := c.CastType()
 	x := []expr.Expr{sc.expr(e.X)}
 	if to.Kind == expr.KindString {
 		sc.writtenDates(x)

@@ -15,35 +15,9 @@ func (b *binder) castColumn(t *syntax.TypeName) *schema.Column {
 	return &c
 }
 
-// castBits are the integers and floats of CAST.
-var castBits = map[keycodec.Type]int{
-	keycodec.TypeInt64: 64, keycodec.TypeInt32: 32, keycodec.TypeInt16: 16, keycodec.TypeInt8: 8,
-	keycodec.TypeUint64: 64, keycodec.TypeUint32: 32, keycodec.TypeUint16: 16,
-	keycodec.TypeUint8: 8, keycodec.TypeFloat64: 64, keycodec.TypeFloat32: 32,
-}
-
-// castPlaces are those of the seconds of times.
-var castPlaces = map[keycodec.Unit]int{keycodec.Second: 0, keycodec.Millisecond: 3,
-	keycodec.Microsecond: 6, keycodec.Nanosecond: 9, keycodec.FullRange: 9,
-	keycodec.Day: expr.PlacesOfDate}
-
-// castType returns the type of a column for CAST; ok is false for lists.
-func castType(c *schema.Column) (t expr.CastType, ok bool) {
-	t = expr.CastType{Kind: c.Kind(), Bits: castBits[c.Type]}
-	switch c.Type {
-	case keycodec.TypeTime:
-		t.Places = castPlaces[c.Unit]
-	case keycodec.TypeDecimal:
-		t.Places = -1
-	case keycodec.TypeFixed:
-		t.Places = int(c.Scale)
-	}
-	return t, !c.List
-}
-
-// castName is the type of a CAST as it is written.
-func castName(t expr.CastType) syntax.TypeName {
-	name, args, _ := strings.Cut(strings.TrimSuffix(t.String(), ")"), "(")
+// typeNamed is a type as it is written.
+func typeNamed(text string) syntax.TypeName {
+	name, args, _ := strings.Cut(strings.TrimSuffix(text, ")"), "(")
 	out := syntax.TypeName{Name: name}
 	if args != "" {
 		out.Args = strings.Split(args, ", ")
@@ -54,7 +28,7 @@ func castName(t expr.CastType) syntax.TypeName {
 // typeOfCast is the type of values of a CAST.
 func typeOfCast(t expr.CastType) typ {
 	b := &binder{}
-	name := castName(t)
+	name := typeNamed(t.String())
 	var out typ
 	if syntax.Caught(func() { out = typeOfColumn(b.castColumn(&name)) }) != nil {
 		return typ{}

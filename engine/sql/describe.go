@@ -88,13 +88,10 @@ func (d *describer) column(c *schema.Column) syntax.ColumnDef {
 	out := syntax.ColumnDef{Name: syntax.Name{Text: c.Name}, Nullable: c.Nullable}
 	scalar := *c
 	scalar.List = false
-	name, args, _ := strings.Cut(strings.TrimSuffix(scalar.TypeText(), ")"), "(")
-	if out.Type = (syntax.TypeName{Name: name, List: c.List}); name == "" {
+	if out.Type = typeNamed(scalar.TypeText()); out.Type.Name == "" {
 		d.fail("the type of column " + syntax.QuoteName(c.Name))
 	}
-	if args != "" {
-		out.Type.Args = strings.Split(args, ", ")
-	}
+	out.Type.List = c.List
 	if c.Default != nil {
 		out.Default = d.literal(*c.Default)
 	}
@@ -271,7 +268,7 @@ func (d *describer) expr(e expr.Expr) syntax.Expr {
 	case expr.IsDistinct:
 		return &syntax.IsDistinct{X: d.expr(e.L), Y: d.expr(e.R), Not: e.Not}
 	case expr.Cast:
-		return &syntax.Cast{X: d.expr(e.X), To: castName(e.To)}
+		return &syntax.Cast{X: d.expr(e.X), To: typeNamed(e.To.String())}
 	case expr.Case:
 		return d.caseExpr(e)
 	}
