@@ -167,17 +167,21 @@ func decidable(r *relation, x *schema.Index, terms []expr.Expr) (out []expr.Expr
 	return out
 }
 
+// rowKey returns the elements of the row's key.
+func (r *relation) rowKey() []ColumnRef {
+	return []ColumnRef{
+		{Source: r.source, Ordinal: operator.RowPK, Name: "row pk"},
+		{Source: r.source, Ordinal: operator.RowSK, Name: "row sk"},
+	}
+}
+
 // rowKeys projects to the row's key.
 func rowKeys(r *relation, n Node) Node {
-	layout := []ColumnRef{
-		{Source: r.source, Ordinal: RowPK, Name: "row pk"},
-		{Source: r.source, Ordinal: RowSK, Name: "row sk"},
-	}
 	at := len(n.Layout()) - 2
 	if at == 0 {
 		return n
 	}
-	s := operator.Step{Elements: layout, Expected: n.Estimate()}
+	s := operator.Step{Elements: r.rowKey(), Expected: n.Estimate()}
 	return &Project{Step: s, Input: n, Exprs: []expr.Expr{
 		expr.Slot{I: at, Name: "row pk"}, expr.Slot{I: at + 1, Name: "row sk"}}}
 }

@@ -86,7 +86,7 @@ func markExtremes(g *Group) {
 		len(g.Aggregates) == 0 {
 		return
 	}
-	var extremes []Extreme
+	var extremes []operator.Extreme
 	for _, agg := range g.Aggregates {
 		slot, ok := agg.Arg.(expr.Slot)
 		if !ok || agg.Func != Min && agg.Func != Max {
@@ -96,7 +96,7 @@ func markExtremes(g *Group) {
 		if o < 0 || !a.Table.HasZone(o) {
 			return
 		}
-		extremes = append(extremes, Extreme{Ordinal: o, Max: agg.Func == Max})
+		extremes = append(extremes, operator.Extreme{Ordinal: o, Max: agg.Func == Max})
 	}
 	a.Extremes = extremes
 	several := slices.ContainsFunc(a.Streams, func(s Stream) bool { return len(s.Ranges) > 1 })

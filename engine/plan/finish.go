@@ -303,16 +303,16 @@ func (f *finisher) group() {
 
 // groupMode chooses how to group: by neighbours if the order allows it; inside each bucket
 // alone if no group is in two of them.
-func (f *finisher) groupMode() GroupMode {
+func (f *finisher) groupMode() operator.GroupMode {
 	q, p := f.q, f.c.path
 	plainAccess := p != nil && p.spread() != nil && !p.repeats && p.spread().Buckets() > 1 &&
 		p.skip == nil && p.limit < 0 && !p.ordered && len(q.applied) == 0
 	if len(q.groups) == 0 {
 		distinct := slices.ContainsFunc(q.aggregates, func(a Aggregate) bool { return a.Distinct })
 		if plainAccess && !distinct {
-			return GroupPerBucket
+			return operator.GroupPerBucket
 		}
-		return GroupStreaming
+		return operator.GroupStreaming
 	}
 	columns, source, ok := groupColumns(q.groups)
 	if !ok {
@@ -321,11 +321,11 @@ func (f *finisher) groupMode() GroupMode {
 	if plainAccess && p.sharded() && len(q.total) == 0 {
 		order, _ := p.orderFrom(0)
 		if groups(columns, order, source, p.rel.constants()) && p.shardsWithin(columns) {
-			return GroupPerBucket
+			return operator.GroupPerBucket
 		}
 	}
 	if groups(columns, f.c.order, source, q.constantsOf(source)) {
-		return GroupStreaming
+		return operator.GroupStreaming
 	}
 	return GroupHash
 }

@@ -89,8 +89,6 @@ type (
 	Access = operator.Access
 	// Stream is a sorted sequence of entries or rows.
 	Stream = operator.Stream
-	// Extreme is the least or greatest value of a column.
-	Extreme = operator.Extreme
 	// Fetch replaces the row keys that its input returns (RowPK and RowSK are its last two
 	// elements) by rows, in the order of the input.
 	Fetch = operator.Fetch
@@ -130,14 +128,6 @@ type (
 	Aggregate = operator.Aggregate
 	// AggregateFunc is a function over the rows of a group.
 	AggregateFunc = operator.AggregateFunc
-	// GroupMode says how groups are made.
-	GroupMode = operator.GroupMode
-)
-
-// Elements of rows that are no columns.
-const (
-	RowPK = operator.RowPK
-	RowSK = operator.RowSK
 )
 
 // The kinds and the methods of joins.
@@ -165,9 +155,7 @@ const (
 	Concat = operator.Concat
 	Any    = operator.Any
 
-	GroupHash      = operator.GroupHash
-	GroupStreaming = operator.GroupStreaming
-	GroupPerBucket = operator.GroupPerBucket
+	GroupHash = operator.GroupHash
 
 	DistinctStreaming = operator.DistinctStreaming
 )
@@ -180,18 +168,5 @@ type (
 	Attribute = explain.Attribute
 )
 
-// Advice is what Advise returns.
-type (
-	// Advice is one recommendation.
-	Advice = advise.Advice
-	// AdviceKind is what an Advice is about.
-	AdviceKind = advise.AdviceKind
-)
-
-// The kinds of advice.
-const (
-	MissingIndex   = advise.MissingIndex
-	UnusedIndex    = advise.UnusedIndex
-	RedundantIndex = advise.RedundantIndex
-	HotIndex       = advise.HotIndex
-)
+// Advice is one recommendation of Advise.
+type Advice = advise.Advice

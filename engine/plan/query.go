@@ -158,8 +158,7 @@ func (q *query) layoutOf(r *relation, columns schema.ColumnSet, rowKey bool) (ne
 		layout = append(layout, ColumnRef{Source: r.source, Ordinal: o, Name: c.String()})
 	}
 	if n.rowKey {
-		layout = append(layout, ColumnRef{Source: r.source, Ordinal: RowPK, Name: "row pk"},
-			ColumnRef{Source: r.source, Ordinal: RowSK, Name: "row sk"})
+		layout = append(layout, r.rowKey()...)
 	}
 	layout = slices.Clip(layout)
 	r.parts.layouts = append(r.parts.layouts, needLayout{columns, n, layout})

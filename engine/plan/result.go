@@ -142,7 +142,7 @@ func (f *finisher) isOrdered(order []Order) bool {
 	if !ok {
 		return false
 	}
-	if g := f.groupNode(); g != nil && g.Mode != GroupStreaming {
+	if g := f.groupNode(); g != nil && g.Mode != operator.GroupStreaming {
 		return false
 	}
 	ok, reverse := satisfies(columns, f.c.order, f.c.total || f.q.grouped && len(columns) > 0 &&
@@ -274,7 +274,7 @@ func (f *finisher) project() {
 	}
 	if q.sel.RowKeys {
 		for i, l := range f.n.Layout() {
-			if l.Ordinal == RowPK || l.Ordinal == RowSK {
+			if l.Ordinal == operator.RowPK || l.Ordinal == operator.RowSK {
 				exprs = append(exprs, expr.Slot{I: i, Name: l.Name})
 				layout = append(layout, l)
 			}
