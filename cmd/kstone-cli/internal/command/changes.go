@@ -31,7 +31,6 @@ type changesFlags struct {
 	consumer string
 	before   bool
 	visible  bool
-	follow   bool
 	once     bool
 }
 
@@ -68,7 +67,6 @@ database open then.`,
 		"made if there is none")
 	flags.BoolVar(&f.before, "before", false, "also what was there before, where that is kept")
 	flags.BoolVar(&f.visible, "visible", false, "also commits that a power cut may take back")
-	flags.BoolVar(&f.follow, "follow", true, "wait for further commits")
 	flags.BoolVar(&f.once, "no-follow", false, "end with the newest commit")
 	a.InputFlag(cmd, cli.InputFormHelp)
 	a.OutputFlag(cmd, "`FORMAT`: jsonl", "jsonl")
@@ -166,7 +164,7 @@ func oldest(db *engine.DB) (p engine.Position, err error) {
 func (f *changesFlags) each(ctx context.Context, a *cli.App, d *cli.Database,
 	from engine.Position, consumer *engine.Consumer, fn func(*local.TableChange) error) error {
 	o := local.ChangesOptions{Tables: f.tables, Items: len(f.tables) == 0, Before: f.before,
-		Visible: f.visible, Stop: f.once || !f.follow, Consumer: consumer}
+		Visible: f.visible, Stop: f.once, Consumer: consumer}
 	all := local.Changes(ctx, d.DB, from, &o)
 	if f.pk != "" || f.prefix != "" {
 		items := &engine.ChangesOptions{Before: o.Before, Visible: o.Visible, Stop: o.Stop}
