@@ -2,7 +2,6 @@ package table
 
 import (
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"sync/atomic"
@@ -64,9 +63,6 @@ func (db *DB) stateOf(ctx context.Context, core *tableCore) (*tableState, error)
 }
 
 func (db *DB) open(ctx context.Context, rows *Rows) (store.Reader, io.Closer, error) {
-	if db.follows {
-		return db.openSeen(ctx)
-	}
 	var s store.Snapshot
 	var err error
 	if late, ok := db.store.(store.LateSnapshots); ok {
@@ -78,24 +74,6 @@ func (db *DB) open(ctx context.Context, rows *Rows) (store.Reader, io.Closer, er
 		return nil, nil, err
 	}
 	return s, s, nil
-}
-
-// openSeen is open of a store that follows another process's: the snapshot has the catalogue that
-// is known.
-func (db *DB) openSeen(ctx context.Context) (store.Reader, io.Closer, error) {
-	for {
-		s, err := db.store.Snapshot(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		same, err := db.sees(ctx, s)
-		if same {
-			return s, s, nil
-		}
-		if err = errors.Join(err, s.Close()); err != nil {
-			return nil, nil, err
-		}
-	}
 }
 
 // present returns the present state, or an error if the table has been dropped.
@@ -179,11 +157,14 @@ func (p *Prepared) fitting(c *compiled, params []expr.Value) *plan.Prepared {
 // Prepare prepares a query, which must not be changed any more. The errors are those of
 // plan.Prepare.
 func (db *DB) Prepare(sel *plan.Select) (*Prepared, error) {
-	p := &Prepared{db: db, sel: sel}
-	if err := p.find(db.tables.Load()); err != nil {
+	return prepare(&Prepared{db: db, sel: sel})
+}
+
+func prepare(p *Prepared) (*Prepared, error) {
+	if err := p.find(p.db.tables.Load()); err != nil {
 		return nil, err
 	}
-	_, err := p.compile(context.Background(), db)
+	_, err := p.compile(context.Background(), p.db)
 	return p, err
 }
 
@@ -191,12 +172,7 @@ func (db *DB) Prepare(sel *plan.Select) (*Prepared, error) {
 // Queries that differ by such values alone share a plan where values make no difference to it. It
 // ignores the values of parameters.
 func (db *DB) PrepareLiterals(sel *plan.Select) (*Prepared, error) {
-	p := &Prepared{db: db, sel: sel, literals: true}
-	if err := p.find(db.tables.Load()); err != nil {
-		return nil, err
-	}
-	_, err := p.compile(context.Background(), db)
-	return p, err
+	return prepare(&Prepared{db: db, sel: sel, literals: true})
 }
 
 // Columns returns the names and expressions of the result's columns.

@@ -132,9 +132,9 @@ func (tx *Tx) state(ctx context.Context, core *tableCore) (*tableState, error) {
 	if s := tx.seen[core]; s != nil {
 		return s, nil
 	}
-	s := core.state.Load()
-	if s.gone {
-		return nil, &NameError{s.Schema.Name, ErrNoTable}
+	s, err := core.present()
+	if err != nil {
+		return nil, err
 	}
 	if tx.db.fences > 0 {
 		if err := tx.db.proven(ctx, tx.store, s); err != nil {

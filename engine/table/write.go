@@ -119,12 +119,11 @@ func (t *Table) begin(ctx context.Context) (*tableState, store.ReadWriter, error
 		return nil, nil, invalid("a snapshot cannot be written to")
 	}
 	t.core.fence.RLock()
-	st := t.core.state.Load()
-	if st.gone {
-		t.core.fence.RUnlock()
-		return nil, nil, &NameError{st.Schema.Name, ErrNoTable}
+	st, err := t.core.present()
+	if err == nil {
+		err = t.bound(st)
 	}
-	if err := t.bound(st); err != nil {
+	if err != nil {
 		t.core.fence.RUnlock()
 		return nil, nil, err
 	}

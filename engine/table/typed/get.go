@@ -60,16 +60,14 @@ func (t *Table[T]) Get(ctx context.Context, r table.Reader, key ...Predicate[T])
 // setKey makes s.row the row of values whose primary key the predicates are.
 func (t *Table[T]) setKey(b *binding, s *getScratch, key []Predicate[T]) error {
 	s.blank(len(b.schema.Columns))
-	for _, part := range [2][]schema.KeyColumn{b.schema.PK, b.schema.SK} {
-		for _, k := range part {
-			i := findKey(b, k.Ordinal, key)
-			if i < 0 {
-				return t.noKey(b, "no Eq of "+b.schema.Columns[k.Ordinal].Name)
-			}
-			s.row[k.Ordinal] = key[i].value
+	for _, o := range b.schema.KeyOrdinals() {
+		i := findKey(b, o, key)
+		if i < 0 {
+			return t.noKey(b, "no Eq of "+b.schema.Columns[o].Name)
 		}
+		s.row[o] = key[i].value
 	}
-	if len(key) != len(b.schema.PK)+len(b.schema.SK) {
+	if len(key) != len(b.schema.KeyOrdinals()) {
 		return t.noKey(b, "more predicates than these")
 	}
 	return nil

@@ -200,34 +200,34 @@ type keyed struct {
 }
 
 // split returns the key, and a condition made of all other predicates.
-func split[T any](t *Table[T], b *binding, predicates []Predicate[T]) (k keyed, err error) {
+func split[T any](t *Table[T], db *table.DB, predicates []Predicate[T]) (b *binding, k keyed,
+	err error) {
+	if b, err = t.bind(db); err != nil {
+		return nil, k, err
+	}
 	used := make([]bool, len(predicates))
 	for _, o := range b.schema.KeyOrdinals() {
 		i := findKey(b, o, predicates)
 		if i < 0 {
-			return k, invalid("the primary key of %s needs an Eq of column %s; UpdateWhere and "+
-				"DeleteWhere take other conditions", t.name, b.schema.Columns[o].Name)
+			return nil, k, invalid("the primary key of %s needs an Eq of column %s; UpdateWhere "+
+				"and DeleteWhere take other conditions", t.name, b.schema.Columns[o].Name)
 		}
 		k.key = append(k.key, predicates[i].value)
 		used[i] = true
 	}
-	var args arguments
 	for i, p := range predicates {
 		if used[i] {
 			continue
 		}
-		e, err := b.resolve(p.expression(), &args)
+		e, err := b.condition(p.expression())
 		if err != nil {
-			return k, err
+			return nil, k, err
 		}
 		if e != nil {
 			k.cond = append(k.cond, table.If(e))
 		}
 	}
-	if len(args) > 0 {
-		return k, invalid("a condition has the parameter %s", args[0])
-	}
-	return k, nil
+	return b, k, nil
 }
 
 // Update changes the row with a primary key: f changes the struct it is given, and may be
@@ -238,11 +238,7 @@ func split[T any](t *Table[T], b *binding, predicates []Predicate[T]) (k keyed, 
 func (t *Table[T]) Update(ctx context.Context, w table.ReadWriter, f func(*T) error,
 	key ...Predicate[T]) error {
 	for {
-		b, err := t.bind(w.DB())
-		if err != nil {
-			return err
-		}
-		k, err := split(t, b, key)
+		b, k, err := split(t, w.DB(), key)
 		if err != nil {
 			return err
 		}
@@ -281,11 +277,7 @@ func (t *Table[T]) change(b *binding, values []expr.Value, f func(*T) error) err
 
 // Delete removes the row with a primary key: see Update.
 func (t *Table[T]) Delete(ctx context.Context, w table.ReadWriter, key ...Predicate[T]) error {
-	b, err := t.bind(w.DB())
-	if err != nil {
-		return err
-	}
-	k, err := split(t, b, key)
+	b, k, err := split(t, w.DB(), key)
 	if err != nil {
 		return err
 	}
@@ -320,11 +312,7 @@ func (c Column[T, V]) SetTo(other Column[T, V]) Assign[T] { return Assign[T]{c.f
 // Set is Update by assignments; all see the old row.
 func (t *Table[T]) Set(ctx context.Context, w table.ReadWriter, set []Assign[T],
 	key ...Predicate[T]) error {
-	b, err := t.bind(w.DB())
-	if err != nil {
-		return err
-	}
-	k, err := split(t, b, key)
+	b, k, err := split(t, w.DB(), key)
 	if err != nil {
 		return err
 	}
@@ -382,10 +370,16 @@ func (t *Table[T]) statement(w table.ReadWriter, where Predicate[T]) (*binding, 
 	if err != nil {
 		return nil, nil, err
 	}
+	e, err := b.condition(where.expression())
+	return b, e, err
+}
+
+// condition resolves a condition, which has no parameters.
+func (b *binding) condition(e expr.Expr) (expr.Expr, error) {
 	var args arguments
-	e, err := b.resolve(where.expression(), &args)
+	e, err := b.resolve(e, &args)
 	if err == nil && len(args) > 0 {
 		err = invalid("a condition has the parameter %s", args[0])
 	}
-	return b, e, err
+	return e, err
 }

@@ -25,15 +25,13 @@ func beginningWith(prefix []byte) store.Range {
 
 // SetKey puts the values of a primary key, in its order, to their places in a row.
 func SetKey(t *schema.Table, row, key []expr.Value) error {
-	if len(key) != len(t.PK)+len(t.SK) {
+	ordinals := t.KeyOrdinals()
+	if len(key) != len(ordinals) {
 		return fmt.Errorf("%w: %d values for a primary key of %d columns", store.ErrInvalid,
-			len(key), len(t.PK)+len(t.SK))
+			len(key), len(ordinals))
 	}
-	for i, k := range t.PK {
-		row[k.Ordinal] = key[i]
-	}
-	for i, k := range t.SK {
-		row[k.Ordinal] = key[len(t.PK)+i]
+	for i, o := range ordinals {
+		row[o] = key[i]
 	}
 	return nil
 }
