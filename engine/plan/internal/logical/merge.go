@@ -68,7 +68,7 @@ func (sel *Select) mayMerge(i int) bool {
 	case outer: // where there is no partner, all columns are NULL
 		return alone && !expr.HasSubquery(in.Where)
 	}
-	return len(in.OrderBy) == 0 || len(sel.From) == 1 && !sel.concatenates()
+	return len(in.OrderBy) == 0 || len(sel.From) == 1 && !operator.Concatenates(sel.Aggregates)
 }
 
 // HasSubquery reports whether there is a subquery in an expression.
@@ -80,13 +80,6 @@ func HasSubquery(sel *Select) (found bool) {
 // HasFullJoin reports whether a FULL JOIN is among the joins.
 func HasFullJoin(sel *Select) bool {
 	return slices.ContainsFunc(sel.Joins, func(j Join) bool { return j.Kind == operator.Full })
-}
-
-// concatenates reports whether an aggregate depends on the order of rows.
-func (sel *Select) concatenates() bool {
-	return slices.ContainsFunc(sel.Aggregates, func(a operator.Aggregate) bool {
-		return a.Func == operator.Concat
-	})
 }
 
 // merge makes a query of FROM part of the query.
@@ -177,13 +170,7 @@ func (sel *Select) substitute(steps int, f func(expr.Column) expr.Expr) *Select 
 	if steps == 0 {
 		return out // queries of FROM have no columns of their neighbours
 	}
-	for i := range out.From {
-		queries := slices.Clone(out.From[i].Queries)
-		for j := range queries {
-			queries[j] = queries[j].substitute(steps, f)
-		}
-		out.From[i].Queries = queries
-	}
+	out.mapFrom(func(in *Select) *Select { return in.substitute(steps, f) })
 	return out
 }
 
@@ -215,13 +202,7 @@ func (sel *Select) FurtherIn() *Select { return sel.movedIn(0, 1) }
 func (sel *Select) movedIn(out, steps int) *Select {
 	moved := sel.MapExprs(func(e expr.Expr) expr.Expr { return moveIn(e, out, steps) })
 	moved.Position = nil // it knows other expressions
-	for i := range moved.From {
-		queries := slices.Clone(moved.From[i].Queries)
-		for j := range queries {
-			queries[j] = queries[j].movedIn(out, steps)
-		}
-		moved.From[i].Queries = queries
-	}
+	moved.mapFrom(func(in *Select) *Select { return in.movedIn(out, steps) })
 	return moved
 }
 

@@ -139,14 +139,19 @@ func (sel *Select) mapQueries(f func(*Select) *Select) *Select {
 			return x
 		})
 	})
-	for i := range out.From {
-		s := &out.From[i]
+	out.mapFrom(f)
+	return out
+}
+
+// mapFrom replaces the queries of FROM. Requires: the slice of sources is the query's own.
+func (sel *Select) mapFrom(f func(*Select) *Select) {
+	for i := range sel.From {
+		s := &sel.From[i]
 		s.Queries = slices.Clone(s.Queries)
 		for j, inner := range s.Queries {
 			s.Queries[j] = f(inner)
 		}
 	}
-	return out
 }
 
 // Facts are what the expressions of a query and its subqueries say about it.

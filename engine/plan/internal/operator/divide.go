@@ -68,7 +68,7 @@ func (d *Divisions) walk(n Node, within bool) {
 	}
 	switch n := n.(type) {
 	case *Group:
-		if (n.Mode == GroupHash || len(n.Keys) == 0) && !concatenates(n) {
+		if (n.Mode == GroupHash || len(n.Keys) == 0) && !Concatenates(n.Aggregates) {
 			d.loosen(n.Input)
 		}
 		if !within && !n.Counts() && mergeable(n, d.params) {
@@ -170,11 +170,9 @@ func (d *Divisions) loosen(n Node) {
 	}
 }
 
-// concatenates reports whether the order of the rows makes a difference for a result.
-func concatenates(n *Group) bool {
-	return slices.ContainsFunc(n.Aggregates, func(a Aggregate) bool {
-		return a.Func == Concat
-	})
+// Concatenates reports whether the order of the rows makes a difference for a result.
+func Concatenates(aggregates []Aggregate) bool {
+	return slices.ContainsFunc(aggregates, func(a Aggregate) bool { return a.Func == Concat })
 }
 
 // mergeable reports whether the groups of parts of the input can be brought together, with a result
