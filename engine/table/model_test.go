@@ -6,19 +6,21 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"sort"
 	"testing"
 
+	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/internal/testutil"
-	"github.com/kstonedb/kstone/keycodec"
+	"github.com/kstonedb/kstone/internal/vfs"
 )
 
-// TestTablesAreTheModel does random things to tables with random keys and indexes and
-// compares with a map. Indexes come and go, and so do columns; after each phase Verify
-// must find every entry that should be there and no other.
+// TestTablesAreTheModel does random things to tables with random keys and indexes and compares with
+// a map. Definitions change between writes, writes come between the steps of a change, and a change
+// may be interrupted. Rows expire, and the database is opened again. After each phase Verify must
+// find every entry that should be there and no other, snapshots and versions of the past have the
+// rows of their time, and a copy that is made of a change stream, read a few changes at a time, has
+// the rows.
 //
 // Promise (keys): A row is found under all its keys or none, whoever writes at the same time;
 // shards are merged in order. Also `TestRowsExpireBesideWriters`,
@@ -41,17 +43,29 @@ func TestTablesAreTheModel(t *testing.T) {
 // modelRun is a table beside its model.
 type modelRun struct {
 	*testing.T
-	rng *rand.Rand
-	db  *table.DB
-	tab *table.Table
-	m   *model
-	max int // of ids
+	rng   *rand.Rand
+	fs    vfs.FS // of the engine, nil on other storage
+	e     *engine.DB
+	store *modelStore
+	clock clock
+	db    *table.DB
+	tab   *table.Table
+	in    table.ReadWriter // of the present step
+	m     *model
+	max   int   // of ids
+	top   int64 // the greatest id so far
+	// clash: rows have been in conflict in an index that is being built.
+	clash bool
+	calm  bool // definitions stay as they are
+	past
+	buffered
 }
 
 func runModel(t *testing.T, rng *rand.Rand) {
-	db := open(t, nil)
-	tab := create(t, db, randomTable(rng, "t"))
-	r := &modelRun{t, rng, db, tab, &model{tab.Schema(), map[string][]expr.Value{}}, 60}
+	r := &modelRun{T: t, rng: rng, max: 60}
+	r.clock.ms.Store(2_000_000)
+	r.open()
+	r.create()
 	for phase := range 6 {
 		for range 60 {
 			r.step()
@@ -60,85 +74,83 @@ func runModel(t *testing.T, rng *rand.Rand) {
 		r.change(phase)
 		r.check()
 	}
+	r.resume()
+	r.check()
+	r.close()
+}
+
+// create makes a table and its model.
+func (r *modelRun) create() {
+	r.tab = create(r, r.db, randomTable(r.rng, "t"))
+	r.m = &model{r.tab.Schema(), map[string]modelRow{}}
+	r.top, r.clash = -1, false
 }
 
 // check compares the table with the model.
 func (r *modelRun) check() {
 	r.Helper()
 	verify(r, r.tab)
-	got := all(r, r.db, from(r.tab, nil))
-	var want []string
-	for _, row := range r.m.rows {
-		var live []expr.Value
-		for i, v := range row {
-			if !r.tab.Schema().Columns[i].Dropped {
-				live = append(live, v)
-			}
-		}
-		want = append(want, text(live))
-	}
-	sort.Strings(got)
-	sort.Strings(want)
-	if !slices.Equal(got, want) {
-		r.Fatalf("the table has\n%q, the model\n%q", got, want)
-	}
+	r.same("the table", all(r, r.db, from(r.tab, nil)), r.m, r.now())
+	r.checkPast()
 }
 
-// change adds or drops an index or a column.
-func (r *modelRun) change(phase int) {
-	name := fmt.Sprint("x", phase)
-	switch n := r.rng.IntN(8); {
-	case n < 5:
-		def := randomIndex(r.rng, r.tab.Schema(), name)
-		err := r.db.CreateIndex(ctx, "t", def, nil)
-		var u *table.UniqueError
-		if errors.As(err, &u) {
-			next, failed := r.m.t.AddIndex(def)
-			if failed != nil {
-				r.Fatal(failed)
-			}
-			if (&model{t: next}).valid(r.m.with(nil)) {
-				r.Fatalf("%v, but there is no such conflict", err)
-			}
-		} else if err != nil {
-			r.Fatal(err)
+func (r *modelRun) now() int64 { return r.clock.ms.Load() }
+
+// same compares rows with those of a model at some time since.
+func (r *modelRun) same(what string, got []string, m *model, since int64) {
+	r.Helper()
+	var must, may []string
+	for _, row := range m.rows {
+		if !row.gone(since) {
+			may = append(may, m.text(row.row))
 		}
-	case n == 5 && len(r.tab.Schema().Indexes) > 0:
-		x := r.tab.Schema().Indexes[0].Name
-		if err := r.db.DropIndex(ctx, "t", x, nil); err != nil {
-			r.Fatal(err)
-		}
-	default:
-		c := schema.Column{Name: name, Type: keycodec.TypeInt64, Nullable: r.rng.IntN(2) == 0}
-		v := expr.Int(4)
-		c.Default = &v
-		if err := r.db.AddColumn(ctx, "t", c); err != nil {
-			r.Fatal(err)
-		}
-		for k, row := range r.m.rows {
-			r.m.rows[k] = append(slices.Clone(row), v)
+		if !row.gone(r.now()) {
+			must = append(must, m.text(row.row))
 		}
 	}
-	r.m.t = r.tab.Schema()
-	if !r.m.valid(r.m.with(nil)) {
-		r.Fatal("an index was built over rows in conflict")
+	slices.Sort(got)
+	slices.Sort(must)
+	slices.Sort(may)
+	for _, row := range must {
+		if _, there := slices.BinarySearch(got, row); !there {
+			r.Fatalf("%s lacks %s of\n%q: it has\n%q", what, row, must, got)
+		}
+	}
+	for _, row := range got {
+		if _, there := slices.BinarySearch(may, row); !there {
+			r.Fatalf("%s has %s: the model has\n%q", what, row, may)
+		}
+	}
+	if len(got) != len(slices.Compact(slices.Clone(got))) {
+		r.Fatalf("%s has a row twice: %q", what, got)
 	}
 }
 
 // step does one random thing, some of them in a transaction.
 func (r *modelRun) step() {
-	do := []func(*table.Table) error{r.insert, r.insert, r.insertMany, r.put, r.putMany,
-		r.update, r.update, r.remove, r.get, r.updateWhere, r.deleteWhere}[r.rng.IntN(11)]
+	r.in = r.db
+	if r.rng.IntN(10) == 0 {
+		r.aside()
+		return
+	}
 	if r.rng.IntN(3) > 0 || !transacts(r.db) {
-		r.must(do(r.tab))
+		r.must(r.write(r.tab))
 		return
 	}
 	before := maps.Clone(r.m.rows)
 	undo := errors.New("undo")
 	abort := r.rng.IntN(3) == 0
 	err := r.db.Update(ctx, func(tx *table.Tx) error {
-		r.must(do(r.tab.In(tx)))
-		r.must(r.get(r.tab.In(tx)))
+		r.in = tx
+		for range 1 + r.rng.IntN(3) {
+			at, rows := tx.Savepoint(), maps.Clone(r.m.rows)
+			r.must(r.write(r.tab.In(tx)))
+			r.must(r.get(r.tab.In(tx)))
+			if r.rng.IntN(5) == 0 {
+				r.must(tx.RollbackTo(at))
+				r.m.rows = rows
+			}
+		}
 		if abort {
 			return undo
 		}
@@ -151,6 +163,18 @@ func (r *modelRun) step() {
 	}
 }
 
+// write does one random thing to the table.
+func (r *modelRun) write(t *table.Table) error {
+	all := []func(*table.Table) error{r.insert, r.insert, r.insertMany, r.put, r.putMany, r.upsert,
+		r.update, r.update, r.remove, r.get, r.updateWhere, r.deleteWhere, r.generate, r.find,
+		r.typed}
+	i := r.rng.IntN(len(all))
+	if err := all[i](t); err != nil {
+		return fmt.Errorf("step %d: %w", i, err)
+	}
+	return nil
+}
+
 func (r *modelRun) must(err error) {
 	r.Helper()
 	if err != nil {
@@ -159,23 +183,43 @@ func (r *modelRun) must(err error) {
 }
 
 // expect compares the outcome of a write with what it does to the model: the new rows if
-// they may be together, and otherwise a *UniqueError and nothing.
-func (r *modelRun) expect(err error, rows [][]expr.Value) error {
-	var u *table.UniqueError
+// they may be together and satisfy the checks, and otherwise an error and nothing. While a unique
+// index is being built, rows may be together that are in conflict there.
+func (r *modelRun) expect(err error, o outcome) error {
+	unique, valid := errors.Is(err, table.ErrUnique), r.m.valid(o, true)
+	wanted, checked := r.m.valid(o, false), r.m.checked(o)
 	switch {
-	case r.m.valid(rows) && err == nil:
-		r.m.set(rows)
+	case err == nil && wanted && checked:
+		for _, row := range o.rows[len(o.rows)-o.fresh:] {
+			id, _ := row.row[0].AsInt()
+			r.top = max(r.top, id)
+		}
+		r.clash = r.clash || !valid
+		r.m.set(o, r.now())
 		return nil
-	case !r.m.valid(rows) && errors.As(err, &u):
+	case unique && !valid, errors.Is(err, table.ErrCheck) && !checked:
 		return nil
 	}
-	return fmt.Errorf("%w, valid: %v", err, r.m.valid(rows))
+	return fmt.Errorf("%w, valid: %v, %v, checked: %v", err, valid, wanted, checked)
 }
 
 func (r *modelRun) row() []expr.Value { return randomRow(r.rng, r.tab.Schema(), r.max) }
 
 func (r *modelRun) insert(t *table.Table) error {
 	row := r.row()
+	return r.expect(t.Insert(ctx, row), r.m.with(nil, row))
+}
+
+// generate inserts a row whose id is made by the table.
+func (r *modelRun) generate(t *table.Table) error {
+	row := r.row()
+	row[0] = expr.Null()
+	if err := t.Generate(ctx, row); err != nil || row[0].IsNull() {
+		return err
+	}
+	if id, _ := row[0].AsInt(); id <= r.top {
+		return fmt.Errorf("the number %d is made after %d", id, r.top)
+	}
 	return r.expect(t.Insert(ctx, row), r.m.with(nil, row))
 }
 
@@ -186,6 +230,15 @@ func (r *modelRun) several() (rows [][]expr.Value) {
 	return rows
 }
 
+// keys returns those of rows.
+func (r *modelRun) keys(rows ...[]expr.Value) map[string]bool {
+	keys := map[string]bool{}
+	for _, row := range rows {
+		keys[r.m.key(row)] = true
+	}
+	return keys
+}
+
 func (r *modelRun) insertMany(t *table.Table) error {
 	rows := r.several()
 	_, err := t.InsertMany(ctx, slices.Values(rows))
@@ -194,23 +247,41 @@ func (r *modelRun) insertMany(t *table.Table) error {
 
 func (r *modelRun) put(t *table.Table) error {
 	row := r.row()
-	return r.expect(t.Put(ctx, row), r.m.with(map[string]bool{r.m.key(row): true}, row))
+	return r.expect(t.Put(ctx, row), r.m.with(r.keys(row), row))
 }
 
 func (r *modelRun) putMany(t *table.Table) error {
-	rows, gone := r.several(), map[string]bool{}
-	for _, row := range rows {
-		gone[r.m.key(row)] = true
-	}
+	rows := r.several()
 	_, err := t.PutMany(ctx, slices.Values(rows))
-	return r.expect(err, r.m.with(gone, rows...))
+	return r.expect(err, r.m.with(r.keys(rows...), rows...))
+}
+
+// upsert writes rows, of those with one key the last one.
+func (r *modelRun) upsert(t *table.Table) error {
+	rows := r.several()
+	last := map[string][]expr.Value{}
+	for _, row := range rows {
+		last[r.m.key(row)] = row
+	}
+	want := table.Upserted{Replaced: len(rows)}
+	for key := range last {
+		if _, there := r.m.rows[key]; !there {
+			want.New++
+			want.Replaced--
+		}
+	}
+	got, err := t.Upsert(ctx, slices.Values(rows))
+	if err == nil && got != want {
+		return fmt.Errorf("%+v, want %+v", got, want)
+	}
+	return r.expect(err, r.m.with(r.keys(rows...), slices.Collect(maps.Values(last))...))
 }
 
 // any returns a random row of the model, or a new one, and its key.
 func (r *modelRun) any() (row, key []expr.Value) {
 	row = r.row()
 	if keys := slices.Sorted(maps.Keys(r.m.rows)); len(keys) > 0 && r.rng.IntN(8) > 0 {
-		row = r.m.rows[keys[r.rng.IntN(len(keys))]]
+		row = r.m.rows[keys[r.rng.IntN(len(keys))]].row
 	}
 	for _, o := range r.tab.Schema().KeyOrdinals() {
 		key = append(key, row[o])
@@ -235,41 +306,40 @@ func (r *modelRun) update(t *table.Table) error {
 		copy(got, row)
 		return nil
 	})
-	if r.m.rows[r.m.key(old)] == nil {
+	if r.m.rows[r.m.key(old)].row == nil {
 		if !errors.Is(err, table.ErrNotFound) {
 			return fmt.Errorf("update of a row that is not there: %w", err)
 		}
 		return nil
 	}
-	return r.expect(err, r.m.with(map[string]bool{r.m.key(old): true}, row))
+	return r.expect(err, r.m.with(r.keys(old), row))
 }
 
 func (r *modelRun) remove(t *table.Table) error {
 	old, key := r.any()
 	err := t.Delete(ctx, key)
-	if r.m.rows[r.m.key(old)] == nil {
+	if r.m.rows[r.m.key(old)].row == nil {
 		if !errors.Is(err, table.ErrNotFound) {
 			return fmt.Errorf("delete of a row that is not there: %w", err)
 		}
 		return nil
 	}
-	delete(r.m.rows, r.m.key(old))
-	return err
+	return r.expect(err, r.m.with(r.keys(old)))
 }
 
 func (r *modelRun) get(t *table.Table) error {
 	old, key := r.any()
-	want := r.m.rows[r.m.key(old)]
+	want := r.m.rows[r.m.key(old)].row
 	row, err := t.Get(ctx, key...)
 	if want == nil && errors.Is(err, table.ErrNotFound) {
 		return nil
 	}
-	if err != nil || want == nil || text(row) != text(want) {
+	if err != nil || want == nil || r.m.text(row) != r.m.text(want) {
 		return fmt.Errorf("%s, want %s: %w", text(row), text(want), err)
 	}
 	found := 0
 	err = t.MultiGet(ctx, [][]expr.Value{key, key}, func(_ int, row []expr.Value) {
-		if text(row) == text(want) {
+		if r.m.text(row) == r.m.text(want) {
 			found++
 		}
 	})
@@ -277,62 +347,4 @@ func (r *modelRun) get(t *table.Table) error {
 		return fmt.Errorf("MultiGet found %d: %w", found, err)
 	}
 	return err
-}
-
-// where returns a predicate and the rows for which it is true.
-func (r *modelRun) where() (expr.Expr, map[string]bool) {
-	ops := []expr.Op{expr.Eq, expr.Lt, expr.Ge}
-	var e expr.Expr = expr.Cmp{Op: ops[r.rng.IntN(3)], L: col(r.tab, "a"),
-		R: expr.Const{Value: expr.Int(r.rng.Int64N(12))}}
-	if r.rng.IntN(2) == 0 {
-		e = expr.And{Terms: []expr.Expr{e, expr.Cmp{Op: ops[r.rng.IntN(3)],
-			L: col(r.tab, "id"), R: expr.Const{Value: expr.Int(r.rng.Int64N(60))}}}}
-	}
-	found := map[string]bool{}
-	for k, row := range r.m.rows {
-		truth, err := expr.Test(e, func(_, o int) expr.Value { return row[o] }, nil)
-		r.must(err)
-		if truth == expr.True {
-			found[k] = true
-		}
-	}
-	return e, found
-}
-
-func (r *modelRun) updateWhere(t *table.Table) error {
-	where, found := r.where()
-	if most := r.db.Store().Limits().CommitOps; most > 0 && len(found) > most/16 {
-		return nil // several commits: those before a conflict stay
-	}
-	id := col(r.tab, "id")
-	set := []table.Assignment{{Column: 3, Value: expr.Const{Value: expr.Int(r.rng.Int64N(12))}}}
-	if r.rng.IntN(2) == 0 {
-		set = []table.Assignment{{Column: 0, Value: expr.Arith{Op: expr.Add, L: id,
-			R: expr.Const{Value: expr.Int(1)}}}}
-	}
-	var changed [][]expr.Value
-	for k := range found {
-		row := slices.Clone(r.m.rows[k])
-		v, err := expr.Eval(set[0].Value, func(_, o int) expr.Value { return row[o] }, nil)
-		r.must(err)
-		row[set[0].Column] = v
-		changed = append(changed, row)
-	}
-	n, err := t.UpdateWhere(ctx, where, set)
-	if err == nil && n != len(found) {
-		return fmt.Errorf("%d rows were changed, want %d", n, len(found))
-	}
-	return r.expect(err, r.m.with(found, changed...))
-}
-
-func (r *modelRun) deleteWhere(t *table.Table) error {
-	if r.rng.IntN(3) > 0 {
-		return nil
-	}
-	where, found := r.where()
-	n, err := t.DeleteWhere(ctx, where)
-	if err == nil && n != len(found) {
-		return fmt.Errorf("%d rows were deleted, want %d", n, len(found))
-	}
-	return r.expect(err, r.m.with(found))
 }
