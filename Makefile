@@ -72,7 +72,8 @@ portable: ## compile for 32 bits and WebAssembly, and run tests there; needs Lin
 	$(SAY) "32 bits"
 	@GOARCH=386 CGO_ENABLED=0 $(GO) vet ./...
 	@GOARCH=386 CGO_ENABLED=0 KSTONE_EFFORT=0 $(GO) test -vet=off ./keycodec ./zonemap/... ./memtable \
-		./wal ./sst ./stripe ./engine/schema ./engine/plan/spans ./engine/internal/...
+		./wal ./sst ./stripe ./engine/schema ./engine/plan/spans ./engine/internal/... \
+		./engine/store/remote
 	$(SAY) "WebAssembly"
 	@GOOS=js GOARCH=wasm $(GO) build ./engine/... ./keycodec/... ./zonemap/...
 	@GOOS=js GOARCH=wasm $(GO) test -vet=off -run '^Example[A-Z_]' \

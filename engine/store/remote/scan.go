@@ -34,11 +34,11 @@ type scan struct {
 	rg      *store.Range
 	view    View
 	runs    []run
-	left    int // items until the limit, 0 for no limit
-	size    int // pairs that the next wave wants
-	page    int // of each segment in the last wave
-	pairs   int // read so far,
-	bytes   int // and their bytes
+	left    int   // items until the limit, 0 for no limit
+	size    int   // pairs that the next wave wants
+	page    int   // of each segment in the last wave
+	pairs   int64 // read so far,
+	bytes   int64 // and their bytes
 	scratch []byte
 	err     error // of a wave, which ends all runs
 	ahead   ahead
@@ -156,7 +156,9 @@ func (s *scan) pagePairs(n, held int) int {
 	wave, most := s.size, maxHeldPairs
 	least, page := leastWavePairs, maxPagePairs
 	if s.pairs > 0 {
-		pairs := func(bytes int) int { return max(1, bytes*s.pairs/max(s.bytes, 1)) }
+		pairs := func(bytes int64) int {
+			return int(min(max(1, bytes*s.pairs/max(s.bytes, 1)), maxHeldPairs))
+		}
 		wave, page = min(wave, pairs(wantedWaveBytes)), min(page, pairs(wantedWaveBytes))
 		most, least = min(most, pairs(wantedHeldBytes)), min(least, pairs(leastWaveBytes))
 	}
@@ -177,9 +179,9 @@ func (s *scan) enough() bool {
 func (s *scan) take(seg *segment, p *Page) {
 	seg.done = !p.More
 	for i := range p.Pairs {
-		s.bytes += len(p.Pairs[i].Key) + len(p.Pairs[i].Value)
+		s.bytes += int64(len(p.Pairs[i].Key) + len(p.Pairs[i].Value))
 	}
-	s.pairs += len(p.Pairs)
+	s.pairs += int64(len(p.Pairs))
 	if n := len(p.Pairs); n > 0 {
 		last := p.Pairs[n-1].Key
 		if s.rg.Reverse {
