@@ -196,10 +196,6 @@ func (db *DB) saveCatalogue(ctx context.Context, set *store.WriteSet) error {
 // nothing.
 func (db *DB) change(ctx context.Context, core *tableCore, more func(*store.WriteSet),
 	f func(*schema.Table) (*schema.Table, error)) error {
-	if err := db.schemaMu.lock(ctx); err != nil {
-		return err
-	}
-	defer db.schemaMu.unlock()
 	return db.changing(ctx, func() error { return db.replace(ctx, core, more, f) })
 }
 

@@ -14,10 +14,6 @@ import (
 // error matches ErrExists if there is a table or view of that name, and is that of schema.New if
 // something is wrong with the definition.
 func (db *DB) CreateTable(ctx context.Context, def *schema.Table) (*Table, error) {
-	if err := db.schemaMu.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer db.schemaMu.unlock()
 	var t *Table
 	err := db.changing(ctx, func() (err error) {
 		t, err = db.create(ctx, def)

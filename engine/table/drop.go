@@ -194,10 +194,6 @@ func (db *DB) dropTable(ctx context.Context, core *tableCore, progress func(Prog
 	if err := db.removeRows(ctx, t, progress); err != nil {
 		return err
 	}
-	if err := db.schemaMu.lock(ctx); err != nil {
-		return err
-	}
-	defer db.schemaMu.unlock()
 	return db.changing(ctx, func() error { return db.forget(ctx, core, t) })
 }
 

@@ -122,11 +122,13 @@ func (db *DB) saveShared(ctx context.Context, set *store.WriteSet, head catalogu
 	return nil
 }
 
-// changing calls f, which changes the catalogue, with what it is at present: again if another
-// process comes first.
-//
-// Requires: schemaMu is held.
+// changing holds schemaMu and calls f, which changes the catalogue, with what it is at present:
+// again if another process comes first.
 func (db *DB) changing(ctx context.Context, f func() error) error {
+	if err := db.schemaMu.lock(ctx); err != nil {
+		return err
+	}
+	defer db.schemaMu.unlock()
 	if db.fences == 0 {
 		return f()
 	}

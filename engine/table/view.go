@@ -80,10 +80,6 @@ func (db *DB) CreateView(ctx context.Context, view View, replace bool) error {
 	if err := view.validate(); err != nil {
 		return err
 	}
-	if err := db.schemaMu.lock(ctx); err != nil {
-		return err
-	}
-	defer db.schemaMu.unlock()
 	return db.changing(ctx, func() error { return db.createView(ctx, view, replace) })
 }
 
@@ -118,10 +114,6 @@ func (db *DB) createView(ctx context.Context, view View, replace bool) error {
 
 // DropView removes a view. The error matches ErrNoView if there is none of that name.
 func (db *DB) DropView(ctx context.Context, name string) error {
-	if err := db.schemaMu.lock(ctx); err != nil {
-		return err
-	}
-	defer db.schemaMu.unlock()
 	return db.changing(ctx, func() error {
 		old, err := db.View(name)
 		if err != nil {
