@@ -125,7 +125,7 @@ func (o *ChangesOptions) stream() (s history.StreamOptions, err error) {
 // Options.RetainBytes. It never delays writers.
 //
 // At most one error is yielded, and last: the cause of ctx, ErrClosed, or one that matches
-// ErrGone.
+// ErrGone. Close of the database waits for the loop body, which must not call it.
 func (db *DB) Changes(ctx context.Context, from Position, o *ChangesOptions,
 ) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {

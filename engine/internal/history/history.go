@@ -160,7 +160,10 @@ func (h *History) Close() error {
 	close(h.stop)
 	h.work.Wait()
 	h.note()
-	return errors.Join(h.storePositions(), h.times.close())
+	err := h.storePositions()
+	h.mu.Lock() // readers of the past may ask for the times of commits
+	defer h.mu.Unlock()
+	return errors.Join(err, h.times.close())
 }
 
 // Trim forgets what no reader needs, and what exceeds the limits, oldest first. Log that is only

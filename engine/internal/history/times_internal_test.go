@@ -5,12 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/wal"
 )
 
@@ -224,4 +226,23 @@ func FuzzParsePosition(f *testing.F) {
 			t.Fatalf("%q is %+v, and %q is %+v, %v", s, p, p.String(), again, err)
 		}
 	})
+}
+
+// The time index is not closed while somebody asks for the time of a commit.
+func TestCloseWhileThePastIsRead(t *testing.T) {
+	env := timesEnv(t, 1)
+	env.NowMs = func() int64 { return 1 }
+	env.Keep = func(base.SeqNum, int64) {}
+	var h atomic.Pointer[History]
+	env.FS = vfstest.NewFault(env.FS, func(op vfstest.Op) error {
+		if h := h.Load(); h != nil && op.Kind == vfstest.OpClose && h.mu.TryLock() {
+			h.mu.Unlock()
+			t.Error("a reader may ask")
+		}
+		return nil
+	})
+	made, err := New(*env, Limits{Versions: time.Hour, Floor: 1}, nil)
+	ok(t, err)
+	h.Store(made)
+	ok(t, made.Close())
 }
