@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 )
@@ -62,6 +63,9 @@ func (w *catalog) advise(input string) string {
 	}
 	var b strings.Builder
 	for _, a := range all {
+		if _, err := syntax.Parse(a.Statement); err != nil {
+			w.t.Errorf("%s: %v", a.Statement, err)
+		}
 		fmt.Fprintf(&b, "%s: %s\n  %s; %.0f KB\n", a.Kind, a.Statement, a.Reason, a.SizeBytes/1024)
 	}
 	if len(all) == 0 {

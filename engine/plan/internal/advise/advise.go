@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/plan/internal/estimate"
 	"github.com/kstonedb/kstone/engine/plan/internal/explain"
 	"github.com/kstonedb/kstone/engine/plan/internal/stats"
@@ -300,12 +301,16 @@ func createText(t *schema.Table, x *schema.Index) string {
 	if x.Unique {
 		b.WriteString("UNIQUE ")
 	}
-	fmt.Fprintf(&b, "INDEX %s ON %s (", x.Name, t.Name)
+	fmt.Fprintf(&b, "INDEX %s ON %s (", syntax.QuoteName(x.Name), syntax.QuoteName(t.Name))
 	for i, c := range x.Columns {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(t.Columns[c.Ordinal].Name + explain.Direction(c.Desc, c.NullsLast))
+		if c.Each {
+			b.WriteString("EACH ")
+		}
+		b.WriteString(syntax.QuoteName(t.Columns[c.Ordinal].Name) +
+			explain.Direction(c.Desc, c.NullsLast))
 	}
 	b.WriteByte(')')
 	if x.Sharded() {
@@ -314,9 +319,12 @@ func createText(t *schema.Table, x *schema.Index) string {
 	if len(x.Include) > 0 {
 		names := make([]string, len(x.Include))
 		for i, o := range x.Include {
-			names[i] = t.Columns[o].Name
+			names[i] = syntax.QuoteName(t.Columns[o].Name)
 		}
 		fmt.Fprintf(&b, " INCLUDE (%s)", strings.Join(names, ", "))
+	}
+	if x.Where != nil {
+		b.WriteString(" WHERE " + x.Where.String())
 	}
 	return b.String()
 }
@@ -340,7 +348,8 @@ func (a *adviser) existing(t *schema.Table, used map[*schema.Index]bool) (all []
 			continue
 		}
 		out := Advice{Table: t.Name, Index: x, WritesPerRow: 1,
-			Statement: fmt.Sprintf("DROP INDEX %s ON %s", x.Name, t.Name)}
+			Statement: fmt.Sprintf("DROP INDEX %s ON %s", syntax.QuoteName(x.Name),
+				syntax.QuoteName(t.Name))}
 		e := estimate.ForTable(t, a.Table(t), nil)
 		out.SizeBytes = e.Entries(x) * e.EntryBytes(x)
 		longer := extended(t, x)
