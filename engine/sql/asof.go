@@ -106,6 +106,22 @@ func (s *Stmt) at(ctx context.Context, m store.Moment, f func(*Stmt, store.Momen
 	return errors.Join(err, then.Close())
 }
 
+// held returns an argument that shares no memory with the caller's: that may be written to before
+// the rows are read.
+func held(arg any) any {
+	switch a := arg.(type) {
+	case NamedValue:
+		a.Value = held(a.Value)
+		return a
+	case Untyped:
+		return a
+	}
+	if v, err := expr.From(arg); err == nil {
+		return v
+	}
+	return arg
+}
+
 // boundThen is bound to the tables of the moment, which is written in the statement.
 func (s *Stmt) boundThen() (b *binding, err error) {
 	m, err := s.momentOf(nil)
@@ -139,6 +155,9 @@ func (s *Stmt) queryPast(ctx context.Context, args []any) (out *Rows, err error)
 		return out, err
 	}
 	args = slices.Clone(args)
+	for i := range args {
+		args[i] = held(args[i])
+	}
 	return &Rows{Columns: out.Columns, past: func(yield func([]expr.Value, error) bool) {
 		more := true
 		err := s.at(ctx, m, func(then *Stmt, _ store.Moment) error {

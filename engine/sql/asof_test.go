@@ -77,7 +77,15 @@ func testAsOf(t *testing.T) {
 			}
 		}
 	}
-	stmt, err := s.Prepare("SELECT v FROM t AS OF :when WHERE id = :id")
+	list := []int{7}
+	stmt, err := s.Prepare("SELECT old FROM gone AS OF ? WHERE id IN (?)")
+	ok(t, err)
+	rows, err := stmt.Query(t.Context(), at, list)
+	list[0] = 8 // it is the caller's again, before the rows are read
+	if got, err := read(rows, err); err != nil || !slices.Equal(got, []string{"'x'"}) {
+		t.Errorf("with a list that is written to: %s, %v", got, err)
+	}
+	stmt, err = s.Prepare("SELECT v FROM t AS OF :when WHERE id = :id")
 	ok(t, err)
 	got, err := read(stmt.Query(t.Context(), sql.Named("id", 1), sql.Named("when", at)))
 	if err != nil || !slices.Equal(got, []string{"'a'"}) {
