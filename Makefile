@@ -133,7 +133,7 @@ sqllogictest: ## the corpus of sqllogictest; DIR=<its folder test>, FLAGS="-file
 oracles: ## queries that check each other over random tables, with new seeds, TIME=30s
 	$(SAY) "oracles for $(TIME)"
 	@bash -c '. tools/lib.sh; KSTONE_SEED=$$(new_seed) KSTONE_ORACLES=$(TIME) \
-		$(GO) test -count=1 -v -timeout 0 -run "^TestOracles$$" ./engine/sql'
+		$(GO) test -tags invariants -count=1 -v -timeout 0 -run "^TestOracles$$" ./engine/sql'
 
 clients: ## sqlx, goose, GORM, squirrel, sqlc and bun over the driver of database/sql, and OpenTelemetry
 	$(SAY) "clients of database/sql"

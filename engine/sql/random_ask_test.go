@@ -1,14 +1,17 @@
 package sql_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
+	operators "github.com/kstonedb/kstone/engine/exec"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -58,7 +61,7 @@ func (w *world) alone(s step) error {
 // refusal reports whether an error is one that statements may have.
 func refusal(err error) bool {
 	for _, known := range []error{table.ErrUnique, table.ErrCheck, expr.ErrRange, expr.ErrType,
-		schema.ErrRange, schema.ErrType, schema.ErrNull, sql.ErrArguments} {
+		schema.ErrRange, schema.ErrType, schema.ErrNull, sql.ErrArguments, operators.ErrMemory} {
 		if errors.Is(err, known) {
 			return true
 		}
@@ -97,7 +100,23 @@ func (w *world) check(s step) error {
 	case c.set != "":
 		return w.touched(s)
 	}
-	right, err := w.asked(s, c.right, "t", "")
+	if c.before != "" {
+		_, err := w.exec(c.filled(c.before), "t", nil)
+		if refusal(err) {
+			w.counts.refused++
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.filled(c.before), err)
+		}
+	}
+	if c.single {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	}
+	right, err := w.asked(s.literal(), c.right, "t", "")
+	if c.single {
+		runtime.GOMAXPROCS(2)
+	}
 	if err != nil {
 		return w.mishap(s, err)
 	}
@@ -111,6 +130,23 @@ func (w *world) check(s step) error {
 		}
 	}
 	return nil
+}
+
+// literal returns the step with literals in the place of parameters in the conditions of its check,
+// for some checks.
+func (s step) literal() step {
+	if s.check.choice%3 != 0 || slices.Contains(s.texts, "") {
+		return s
+	}
+	c := *s.check
+	for _, text := range []*string{&c.p, &c.q} {
+		*text = numbered.ReplaceAllStringFunc(*text, func(p string) string {
+			n, _ := strconv.Atoi(p[1:])
+			return s.texts[n-1]
+		})
+	}
+	s.check = &c
+	return s
 }
 
 // mishap counts checks whose plain query fails: a value may be out of range.
@@ -184,21 +220,68 @@ func (w *world) answers(s step, text string,
 			w.counts.unusable++
 			continue
 		}
+		if errors.Is(err, operators.ErrMemory) {
+			w.counts.refused++
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("%s\nhint %q: %w", c, hint, err)
 		}
-		got := make([]string, len(rows))
-		for i, row := range rows {
-			got[i] = rendered(row)
-		}
-		if w.spoil != nil {
-			got = w.spoil(hint+" "+text, got)
-		}
-		if more, fewer := compare(got); len(more)+len(fewer) > 0 {
+		if more, fewer := compare(w.texts(rows, hint+" "+text)); len(more)+len(fewer) > 0 {
 			return w.found(s, text, hint, more, fewer)
+		}
+		if c.choice%4 == 0 {
+			rows, err, ended := w.ending(int64(c.choice>>8), func() ([][]expr.Value, error) {
+				return w.asked(s, text, "t", hint)
+			})
+			if err != nil {
+				return fmt.Errorf("%s\nhint %q, its context ends: %w", c, hint, err)
+			}
+			more, fewer := compare(w.texts(rows, hint+" "+text))
+			if !ended && len(more)+len(fewer) > 0 {
+				return w.found(s, text, hint+" with a context that ends", more, fewer)
+			}
 		}
 	}
 	return nil
+}
+
+// texts renders rows, those that spoil leaves.
+func (w *world) texts(rows [][]expr.Value, text string) []string {
+	got := make([]string, len(rows))
+	for i, row := range rows {
+		got[i] = rendered(row)
+	}
+	if w.spoil != nil {
+		got = w.spoil(text, got)
+	}
+	return got
+}
+
+// endingAtTimes runs f with a context that ends, for some checks.
+func (w *world) endingAtTimes(c *check, f func() ([][]expr.Value, error)) (
+	rows [][]expr.Value, err error, ended bool,
+) {
+	if c.choice%4 == 0 && !c.commit {
+		return w.ending(int64(c.choice>>8), f)
+	}
+	rows, err = f()
+	return rows, err, false
+}
+
+// ending runs f with a context that ends after some looks at it.
+func (w *world) ending(draw int64, f func() ([][]expr.Value, error)) (
+	rows [][]expr.Value, err error, ended bool,
+) {
+	before := w.ctx
+	w.ctx = newEnding(before, 1<<(draw%12)+draw%7)
+	defer func() { w.ctx = before }()
+	rows, err = f()
+	if errors.Is(err, context.Canceled) {
+		w.counts.ended++
+		return nil, nil, true
+	}
+	return rows, err, false
 }
 
 // found describes a difference.
@@ -321,44 +404,67 @@ func (w *world) touched(s step) error {
 	return nil
 }
 
-// changes compares the rows that a statement changes with those that its condition selects.
+// changes compares the rows that a statement changes, and those that it returns, with those that
+// its condition selects. A statement whose context ends changes all of them or none.
 func (w *world) changes(s step, text, changed string) error {
 	c := s.check
-	list := func(text string) ([]string, error) {
-		rows, err := w.asked(s, text, "t", "")
-		var ids []string
-		for _, row := range rows {
-			ids = append(ids, rendered(row))
+	list := func(text string) (rows, ids []string, err error) {
+		values, err := w.asked(s, text, "t", "")
+		for _, row := range values {
+			rows, ids = append(rows, rendered(row)), append(ids, rendered(row[:1]))
 		}
-		return ids, err
+		return rows, ids, err
 	}
-	want, err := list(c.left[0].text)
+	wantRows, want, err := list(c.left[0].text)
 	if err != nil {
 		return w.mishap(s, err)
 	}
-	all, err := list("SELECT id FROM {t} NOT INDEXED")
+	_, all, err := list("SELECT id FROM {t} NOT INDEXED")
 	if err != nil {
 		return err
 	}
-	statement := c.filled(text)
-	w.counts.queries++
-	result, err := w.exec(statement, "t", s.args)
+	deletes := strings.HasPrefix(text, "DELETE")
+	if returning := c.returning; returning != "" {
+		if wantRows = want; !deletes {
+			wantRows, _, err = list(c.left[0].text)
+		} else {
+			returning = "id"
+		}
+		text += " RETURNING " + returning
+	}
+	var result sql.Result
+	returned := wantRows
+	_, err, ended := w.endingAtTimes(c, func() (out [][]expr.Value, err error) {
+		if c.returning != "" {
+			returned, _, err = list(text)
+			return nil, err
+		}
+		w.counts.queries++
+		result, err = w.exec(c.filled(text), "t", s.args)
+		return nil, err
+	})
 	if err != nil {
 		return w.mishap(s, err)
 	}
+	if ended {
+		want, returned = nil, wantRows
+	}
 	var got []string
-	if strings.HasPrefix(text, "DELETE") {
-		left, err := list("SELECT id FROM {t} NOT INDEXED")
+	if deletes {
+		_, left, err := list("SELECT id FROM {t} NOT INDEXED")
 		if err != nil {
 			return err
 		}
 		got, _ = c.compare(all, left)
-	} else if got, err = list("SELECT id FROM {t} NOT INDEXED WHERE " + changed); err != nil {
+	} else if _, got, err = list("SELECT id FROM {t} NOT INDEXED WHERE " + changed); err != nil {
 		return err
 	}
 	more, fewer := c.compare(got, want)
-	if len(more)+len(fewer) > 0 || int(result.Rows) != len(want) {
+	if len(more)+len(fewer) > 0 || c.returning == "" && int(result.Rows) != len(want) {
 		return w.found(s, text, fmt.Sprint(result.Rows, " rows"), more, append(fewer, want...))
+	}
+	if more, fewer = c.compare(returned, wantRows); len(more)+len(fewer) > 0 {
+		return w.found(s, text, "returned", more, fewer)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package sql_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +13,8 @@ import (
 type check struct {
 	name string
 	p, q string
+	// before is a statement that comes first, which may be refused.
+	before string
 	// left are queries that planners like, asked with hints; right is one that leaves them little
 	// to choose. What becomes of the rows of right is in keep and page.
 	left  []side
@@ -25,10 +28,12 @@ type check struct {
 	pivot  [2]int64
 	// set is what UPDATE sets apart from m, empty or beginning with a comma. Then the rows that
 	// SELECT, UPDATE and DELETE touch are compared.
-	set    string
-	commit bool // UPDATE is run outside of a transaction, too
+	set       string
+	commit    bool   // UPDATE is run outside of a transaction, too
+	returning string // of UPDATE and DELETE, empty for none; left returns it, too
 
 	choice uint64 // of hints
+	single bool   // right is asked with one processor
 	// only, if not nil, is the hint that has shown a difference.
 	only *string
 }
@@ -40,6 +45,9 @@ type side struct{ text, keep string }
 // String renders what is asked.
 func (c *check) String() string {
 	text := c.name + ":"
+	if c.before != "" {
+		text += "\n    " + c.filled(c.before)
+	}
 	for _, l := range c.left {
 		text += "\n    " + c.filled(l.text)
 	}
@@ -59,17 +67,19 @@ func newOracles(seed uint64, checks int) *program {
 	rng := rand.New(rand.NewPCG(seed, 9))
 	w := &writer{Rand: rng, ttl: rng.IntN(10) < 3, unique: rng.IntN(10) < 6, now: beginning,
 		few: true}
-	w.columns = []field{{name: "id", kind: "int", ddl: "INT"}}
-	more := slices.Concat(keyColumns, otherColumns)
+	w.columns = []field{{name: "id", kind: "id", ddl: "INT"}}
+	more := renamed(rng, slices.Concat(keyColumns, otherColumns))
 	rng.Shuffle(len(more), func(i, j int) { more[i], more[j] = more[j], more[i] })
 	for _, c := range more {
-		always := c.name == "i8" || c.name == "u" || c.name == "k7" || c.name == "at" && w.ttl
+		always := slices.Contains([]string{"no", "i8", "u", "k7"}, c.name) ||
+			c.name == "at" && w.ttl
 		if always || rng.IntN(100) < 22 || c.name == "tags" && rng.IntN(3) == 0 {
 			w.columns = append(w.columns, c)
 		}
 	}
 	w.created = len(w.columns)
 	p := &program{seed: seed, settings: w.settings(), oracles: true}
+	w.retain = p.retain
 	for _, c := range w.columns {
 		p.columns = append(p.columns, c.name+" "+c.ddl)
 	}
@@ -80,6 +90,10 @@ func newOracles(seed uint64, checks int) *program {
 	}
 	w.asks = w.check
 	w.prepare(p)
+	if w.large = w.chance(20); w.large {
+		checks /= 2
+		w.grow(p)
+	}
 	for i := range checks {
 		if i%50 == 49 {
 			w.between(p)
@@ -91,6 +105,26 @@ func newOracles(seed uint64, checks int) *program {
 	return p
 }
 
+// grow makes a table large enough for plans that small ones are not worth.
+func (w *writer) grow(p *program) {
+	for range 3 + w.IntN(3) {
+		var names, values []string
+		for _, c := range w.columns {
+			names, values = append(names, c.name), append(values, c.name)
+			if c.kind == "id" {
+				values[len(values)-1] += fmt.Sprint(" + ", w.ids)
+			}
+		}
+		w.ids *= 2
+		p.steps = append(p.steps, step{do: doChange, text: fmt.Sprintf(
+			"INSERT OR IGNORE INTO {t} (%s) SELECT %s FROM {t}", strings.Join(names, ", "),
+			strings.Join(values, ", "))})
+	}
+	if w.chance(70) {
+		p.steps = append(p.steps, step{do: doAnalyze, text: "ANALYZE"})
+	}
+}
+
 // check writes a check that changes nothing, for transactions and snapshots.
 func (w *writer) check() step { return w.ask(true) }
 
@@ -98,17 +132,21 @@ func (w *writer) check() step { return w.ask(true) }
 func (w *writer) ask(reading bool) step {
 	if len(w.asked) > 0 && w.chance(50) { // texts that are known need no parser
 		s := w.again(oneOf(w.Rand, w.asked))
-		if !reading || s.check.right != "" {
+		if !reading || s.check.right != "" && s.check.before == "" {
 			return s
 		}
 	}
 	w.begin(w.chance(50))
 	var c *check
-	most := 20
-	if reading {
-		most = 15
+	most := 23
+	if w.reading = reading; reading {
+		most = 18
 	}
-	switch w.IntN(most) {
+	n := w.IntN(most)
+	if w.large && (n == 6 || n == 7 || n == 14 || n == 20) { // of joins there is too much
+		n = 13
+	}
+	switch n {
 	case 0, 1, 2, 3:
 		c = w.selected()
 	case 4, 5:
@@ -127,9 +165,15 @@ func (w *writer) ask(reading bool) step {
 		c = w.existing()
 	case 14:
 		c = w.leftJoined()
-	case 15, 16:
-		c = w.pivoted()
+	case 15:
+		c = w.identical()
+	case 16:
+		c = w.concatenated()
 	case 17:
+		c = w.divided()
+	case 18, 19:
+		c = w.pivoted()
+	case 20:
 		c = w.pivotedJoin()
 	default:
 		c = w.touched()
@@ -138,7 +182,7 @@ func (w *writer) ask(reading bool) step {
 		c.limit = -1
 	}
 	c.choice = w.Uint64()
-	s := step{do: doCheck, check: c, args: w.args, kinds: w.kinds}
+	s := step{do: doCheck, check: c, args: w.args, kinds: w.kinds, texts: w.texts}
 	if len(s.args) > 0 && len(w.asked) < 100 {
 		w.asked = append(w.asked, s)
 	}
@@ -150,7 +194,7 @@ func (w *writer) predicate(alias string) string {
 	switch n := w.IntN(20); {
 	case n >= 17 && len(w.partial) > 0:
 		return w.nearPartial(alias)
-	case n >= 14 && len(w.made) > 0:
+	case n >= 12 && len(w.made) > 0:
 		return w.nearIndex(alias)
 	case n < 2 && alias == "":
 		return w.point().where
@@ -165,15 +209,30 @@ func (w *writer) predicate(alias string) string {
 // nearIndex writes a condition on the first columns of an index.
 func (w *writer) nearIndex(alias string) string {
 	x := oneOf(w.Rand, w.made)
+	for range w.IntN(8) { // a unique one of some rows, if there is one
+		if !x.unique || x.where == "" {
+			x = oneOf(w.Rand, w.made)
+		}
+	}
 	var terms []string
-	for _, c := range x.columns[:1+w.IntN(len(x.columns))] {
+	columns, point := x.columns[:1+w.IntN(len(x.columns))], w.chance(60)
+	if point {
+		columns = x.columns
+	}
+	for _, c := range columns {
 		text := alias + c.name + " " + w.comparison() + " " + w.operand(c.kind)
+		if point {
+			text = alias + c.name + " = " + w.operand(c.kind)
+		}
 		if e := c.element(); e != "" {
 			contains := "(" + alias + c.name + " CONTAINS "
 			text = contains + oneOf(w.Rand, stored[e]) + " OR " + contains[1:] +
 				oneOf(w.Rand, stored[e]) + ")"
 		}
 		terms = append(terms, text)
+	}
+	if x.where != "" && alias == "" && w.chance(70) {
+		terms = append(terms, "("+x.where+")")
 	}
 	return strings.Join(terms, " AND ")
 }
@@ -201,7 +260,7 @@ func (w *writer) nearPartial(alias string) string {
 // shown writes columns of a result apart from id.
 func (w *writer) shown(alias string) string {
 	text := ""
-	for range w.IntN(3) {
+	for range w.IntN(4) - 1 {
 		text += ", " + alias + w.column().name
 	}
 	return text
@@ -212,7 +271,7 @@ func (w *writer) shown(alias string) string {
 func (w *writer) selected() *check {
 	columns, from := "id"+w.shown(""), "{t} {hint}"
 	with, q := "", ""
-	switch w.IntN(18) {
+	switch w.IntN(20) {
 	case 0:
 		from = "(SELECT * FROM {t} {hint}) z"
 	case 1:
@@ -229,6 +288,10 @@ func (w *writer) selected() *check {
 		from = "(SELECT * FROM {t} {hint} LIMIT 1000000) z"
 	case 6:
 		from = "(SELECT z.* FROM {t} z FULL JOIN {t} y ON z.id = y.id) z"
+	case 7, 8:
+		if !w.reading {
+			return w.viewed(columns)
+		}
 	}
 	text := with + "SELECT " + w.oneOf("", "", "", "DISTINCT ") + columns + " FROM " + from +
 		" WHERE "
@@ -243,6 +306,68 @@ func (w *writer) selected() *check {
 	return &check{name: "selected", p: w.predicate(""), q: q, right: "SELECT ({p}), " + columns +
 		" FROM {t} NOT INDEXED", left: []side{{text + "{p}", "TRUE"},
 		{text + "NOT ({p})", "FALSE"}, {text + "({p}) IS " + w.oneOf("NULL", "UNKNOWN"), "NULL"}}}
+}
+
+// viewed compares a view, whose text the catalogue keeps, with its condition.
+func (w *writer) viewed(columns string) *check {
+	params := w.params
+	w.params = false
+	c := &check{name: "viewed", q: w.condition("", 2)}
+	switch {
+	case w.chance(25):
+		c.q = w.within("z.")
+	case w.chance(25):
+		of := w.scalar()
+		c.q = w.identity(of, "z."+of.name)
+	}
+	w.params = params
+	c.p = w.predicate("")
+	c.before = "CREATE OR REPLACE VIEW w AS " + w.oneOf("SELECT * FROM t z WHERE {q}",
+		"WITH z AS (SELECT * FROM v) SELECT * FROM z WHERE {q}",
+		"SELECT * FROM (SELECT * FROM t) AS z WHERE {q} UNION ALL SELECT * FROM t WHERE FALSE")
+	c.before = strings.ReplaceAll(c.before, "{t}", "t")
+	c.left = []side{{"SELECT " + columns + " FROM w WHERE {p}", "TRUE"}}
+	c.right = "SELECT CASE WHEN {q} THEN ({p}) END, " + columns + " FROM {t} z NOT INDEXED"
+	return c
+}
+
+// identity writes a condition that is true for each value of a column that is not NULL; name is its
+// name, with the alias of its table.
+func (w *writer) identity(c field, name string) string {
+	alias, _, _ := strings.Cut(name, ".")
+	row := fmt.Sprintf(" FROM {t} u WHERE u.id = %s.id", alias)
+	switch n := w.IntN(14); {
+	case n < 6 && c.kind == "text":
+		return strings.ReplaceAll(w.oneOf("substr(#, 1, 1) || substr(#, 2) = #",
+			"reverse(reverse(#)) = #", "replace(#, 'a', 'a') = #", "left(#, 2) || substr(#, 3) = #",
+			"trim(concat(# || '!'), '!') = trim(#, '!')", "octet_length(#) >= length(#)",
+			"lower(lower(#)) = lower(#)", "casefold(#) = casefold(casefold(#))",
+			"lpad(#, length(#), 'x') = #", "concat_ws('|', #, NULL) = #", "# LIKE '%'",
+			"octet_length(hex(#)) = 2 * octet_length(#)"), "#", name)
+	case n < 8 && c.kind != "bytes":
+		return fmt.Sprintf("CAST(CAST(%s AS TEXT) AS %s) = %[1]s", name, c.ddlType())
+	case n < 10:
+		return strings.ReplaceAll(w.oneOf("# BETWEEN # AND #", "NOT (# < #)", "# IN (#)",
+			"coalesce(NULL, #) = #", "CASE WHEN # >= # THEN # END = #", "(#, 1) = (#, 1)",
+			"nullif(#, #) IS NULL AND # = #", "greatest(#, #) = least(#, #)"), "#", name)
+	case n == 10:
+		return "(SELECT " + w.oneOf("max", "min", "any_value") + "(u." + c.name + ")" + row +
+			") = " + name
+	case n == 11:
+		return name + " IN (SELECT u." + c.name + row + ")"
+	case n == 12:
+		return "EXISTS (SELECT 1" + row + " AND u." + c.name + " = " + name + ")"
+	}
+	return name + " = (SELECT u." + c.name + row + ")"
+}
+
+// identical compares a condition that is true for all values of a column with these.
+func (w *writer) identical() *check {
+	c := w.scalar()
+	keep := c.name + " IS NOT NULL"
+	return &check{name: "identical", p: w.identity(c, "x."+c.name), right: "SELECT (" + keep +
+		"), id FROM {t} NOT INDEXED",
+		left: []side{{"SELECT x.id FROM {t} x {hint} WHERE {p}", "TRUE"}}}
 }
 
 // inOrder is selected with ORDER BY and LIMIT.
@@ -261,11 +386,23 @@ func (w *writer) inOrder() *check {
 	text := "SELECT " + columns + " FROM {t} {hint} WHERE {p}" + order
 	if w.chance(70) {
 		c.limit = w.IntN(12)
+		if w.chance(10) {
+			c.limit = oneOf(w.Rand, extremes)
+		}
 		text += fmt.Sprint(" LIMIT ", c.limit)
 		if w.chance(30) {
 			c.offset = w.IntN(8)
+			if w.chance(10) {
+				c.offset = oneOf(w.Rand, extremes)
+			}
 			text += fmt.Sprint(" OFFSET ", c.offset)
 		}
+	}
+	if of := w.computed(""); w.chance(15) { // a column of the result is found by its name
+		columns += ", " + of + " AS U"
+		text = strings.Replace(text, " FROM", ", "+of+" AS U FROM", 1)
+		text = strings.Replace(text, "ORDER BY ", "ORDER BY u, ", 1)
+		order = strings.Replace(order, "ORDER BY ", "ORDER BY "+of+", ", 1)
 	}
 	c.left = []side{{text, "TRUE"}}
 	c.right = "SELECT ({p}), " + columns + " FROM {t} NOT INDEXED" +
@@ -357,6 +494,9 @@ func parts(text, union string) string {
 func (w *writer) summed() *check {
 	c := &check{name: "summed", p: w.predicate("")}
 	base := w.base(c)
+	if w.chance(40) {
+		return w.filtered(c, base)
+	}
 	inner, outer, whole := "count(*) AS n", "sum(n)", "count(*)"
 	for i := range 1 + w.IntN(3) {
 		of := w.plain()
@@ -376,6 +516,68 @@ func (w *writer) summed() *check {
 	c.left = []side{{"SELECT " + whole + " FROM {t} {hint} WHERE " + base, ""}}
 	c.right = "SELECT " + outer + " FROM (" + parts("SELECT "+inner+" FROM {t} WHERE "+base+
 		" AND %s", " UNION ALL ") + ") z"
+	return c
+}
+
+// filtered compares aggregates of some rows with those of a query of these rows.
+func (w *writer) filtered(c *check, base string) *check {
+	c.name = "filtered"
+	some, whole := "count(*) FILTER (WHERE {p})", "count(*)"
+	for range 1 + w.IntN(3) {
+		of := w.scalar()
+		f := w.oneOf("min", "max") + "(" + of.name + ")"
+		filtered := f + " FILTER (WHERE {p})"
+		if w.chance(20) {
+			f = "count(DISTINCT " + of.name + ")"
+			filtered = f + " FILTER (WHERE {p})"
+		} else {
+			f, filtered = of.folded(f), of.folded(filtered)
+		}
+		some, whole = some+", "+filtered, whole+", "+f
+	}
+	c.left = []side{{"SELECT " + some + " FROM {t} {hint} WHERE " + base, ""}}
+	c.right = "SELECT " + whole + " FROM {t} NOT INDEXED WHERE " + base + " AND ({p})"
+	return c
+}
+
+// divided asks for what depends on the order in which rows are read, with several processors and
+// with one.
+func (w *writer) divided() *check {
+	c := &check{name: "divided", p: w.predicate(""), single: true, only: new(string)}
+	text := "SELECT any_value(" + w.plain().name + ")"
+	for range 1 + w.IntN(3) {
+		of := w.scalar().name
+		text += ", " + w.oneOf("min("+of+")", "max("+of+")", "any_value("+of+")",
+			"group_concat(id)") + w.oneOf("", " FILTER (WHERE {p})")
+	}
+	text += " FROM {t} {hint} WHERE " + w.base(c)
+	if w.chance(40) {
+		text += " GROUP BY " + w.plain().name
+	}
+	c.left, c.right = []side{{text, ""}}, text
+	return c
+}
+
+// concatenated counts the texts of group_concat.
+func (w *writer) concatenated() *check {
+	c := &check{name: "concatenated"}
+	base := w.base(c)
+	of := w.scalar()
+	for of.kind == "bytes" {
+		of = w.scalar()
+	}
+	key, distinct := w.plain().name, w.oneOf("", "DISTINCT ")
+	text := of.name + " || ''"
+	if of.kind == "text" && w.chance(70) {
+		text = of.name
+	} else {
+		distinct = "" // 0 and -0 are one value and two texts
+	}
+	c.left = []side{{fmt.Sprintf("SELECT k, length(g) - length(replace(g, '|', '')) + 1 FROM "+
+		"(SELECT %s AS k, group_concat(%s%s, '|'%s) AS g FROM {t} {hint} WHERE %s "+
+		"GROUP BY %[1]s) z", key, distinct, text, w.oneOf("", " ORDER BY "+of.name), base), ""}}
+	c.right = fmt.Sprintf("SELECT %s, nullif(count(%s%s), 0) FROM {t} NOT INDEXED WHERE %s "+
+		"GROUP BY %[1]s", key, distinct, of.name, base)
 	return c
 }
 
@@ -432,13 +634,28 @@ func (w *writer) setOperation() *check {
 func (w *writer) existing() *check {
 	c := &check{name: "existing", p: w.condition("x.", 1), q: w.condition("y.", 1)}
 	of := w.scalar()
+	if len(w.made) > 0 && w.chance(50) {
+		if first := oneOf(w.Rand, w.made).columns[0]; first.element() == "" {
+			of = first
+		}
+	}
 	with := w.like(of)
 	within := fmt.Sprintf("x.%s IN (SELECT y.%s FROM {t} y WHERE {q})", of.name, with.name)
 	keep := "({p}) AND " + within
 	text := "SELECT x.id FROM {t} x {hint} WHERE {p} AND "
 	exists := fmt.Sprintf("EXISTS (SELECT 1 FROM {t} y WHERE {q} AND y.%s = x.%s)", with.name,
 		of.name)
-	switch w.IntN(4) {
+	columns := "x.id"
+	n := w.IntN(6)
+	if n > 3 { // the same subquery in two places, of which one knows more of its operand
+		columns += strings.Replace(", "+within, of.name, w.like(of).name, 1)
+		text = strings.Replace(text, "x.id", columns, 1)
+		c.p = "x." + of.name + " " + w.comparison() + " " + w.operand(of.kind)
+		if w.chance(60) {
+			c.q = fmt.Sprint("y.id ", w.oneOf("< ", "> "), 1+w.Int64N(w.ids))
+		}
+	}
+	switch n {
 	case 0:
 		text += exists
 	case 1:
@@ -449,7 +666,7 @@ func (w *writer) existing() *check {
 		text += within
 	}
 	c.left = []side{{text, "TRUE"}}
-	c.right = "SELECT " + keep + ", x.id FROM {t} x NOT INDEXED"
+	c.right = "SELECT " + keep + ", " + columns + " FROM {t} x NOT INDEXED"
 	return c
 }
 
@@ -498,6 +715,23 @@ func (w *writer) touched() *check {
 	if d.name != "id" && (d.name != "at" || !w.ttl) && w.chance(60) && !c.commit {
 		c.set = ", " + d.name + " = " + w.assigned(d)
 	}
-	c.left = []side{{"SELECT id FROM {t} WHERE {p}", ""}}
+	if w.chance(30) {
+		c.returning = "id"
+		if c.set == " " {
+			c.returning += ", " + w.plain().name
+		}
+	}
+	if c.set == " " && w.chance(40) { // what it counts is the same before and after
+		a := w.scalar()
+		for range 4 {
+			if a.kind != "text" {
+				a = w.scalar()
+			}
+		}
+		const equal = "(SELECT count(*) FROM {t} y WHERE y.%s = {t}.%s)"
+		c.returning = fmt.Sprintf("id, "+equal+", "+equal, a.name, w.like(a).name, a.name,
+			w.like(a).name)
+	}
+	c.left = []side{{"SELECT " + cmp.Or(c.returning, "id") + " FROM {t} WHERE {p}", ""}}
 	return c
 }

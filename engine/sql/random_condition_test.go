@@ -18,7 +18,8 @@ type writer struct {
 
 	params bool // some literals become parameters
 	args   []any
-	kinds  []kind // of args
+	kinds  []kind   // of args
+	texts  []string // of args
 
 	created int   // columns that CREATE TABLE has
 	ids     int64 // how many there are
@@ -31,15 +32,20 @@ type writer struct {
 	partial []string // conditions of partial indexes
 	made    []*index // so far, those that were refused or dropped, too
 
-	few  bool        // tables are small
-	asks func() step // writes what is asked between changes
+	few     bool          // tables are small
+	large   bool          // tables are large
+	reading bool          // what is asked next changes nothing
+	retain  time.Duration // of old versions
+	asks    func() step   // writes what is asked between changes
 }
 
 func (w *writer) chance(percent int) bool      { return w.IntN(100) < percent }
 func (w *writer) oneOf(texts ...string) string { return oneOf(w.Rand, texts) }
 
 // begin starts a statement; end returns its arguments and their kinds.
-func (w *writer) begin(params bool) { w.params, w.args, w.kinds = params, nil, nil }
+func (w *writer) begin(params bool) {
+	w.params, w.args, w.kinds, w.texts = params, nil, nil, nil
+}
 
 // column returns one of the columns; scalar one that is no list.
 func (w *writer) column() field { return oneOf(w.Rand, w.columns) }
@@ -84,11 +90,11 @@ func (w *writer) literal(k kind, text string) string {
 	if !ok {
 		return text
 	}
-	return w.param(k, v)
+	return w.param(k, v, text)
 }
 
-func (w *writer) param(k kind, v any) string {
-	w.args, w.kinds = append(w.args, v), append(w.kinds, k)
+func (w *writer) param(k kind, v any, text string) string {
+	w.args, w.kinds, w.texts = append(w.args, v), append(w.kinds, k), append(w.texts, text)
 	return fmt.Sprint("?", len(w.args))
 }
 
@@ -98,6 +104,12 @@ func (w *writer) operand(k kind) string { return w.literal(k, w.operandText(k)) 
 func (w *writer) operandText(k kind) string {
 	if w.chance(5) {
 		return "NULL"
+	}
+	if k == "id" {
+		if w.chance(60) {
+			return fmt.Sprint(1 + w.Int64N(w.ids+1))
+		}
+		k = "int"
 	}
 	if more := beside[k]; len(more) > 0 && w.chance(35) {
 		return oneOf(w.Rand, more)
@@ -141,6 +153,9 @@ func (w *writer) atom(alias string) string {
 	}
 	if c.kind != "bytes" && w.chance(3) { // of bytes it may fail
 		return "CAST(" + name + " AS TEXT) " + not + w.oneOf("ILIKE '%A%'", "LIKE '1%'")
+	}
+	if c.kind == "bool" && w.chance(40) {
+		return not + name
 	}
 	switch w.IntN(17) {
 	case 0:
@@ -187,14 +202,17 @@ func (w *writer) values(c field) string {
 		n = 9 + w.IntN(12)
 	}
 	var list []string
-	whole := c.kind == "int" || c.kind == "int8" || c.kind == "uint"
+	whole := c.kind == "int" || c.kind == "id" || c.kind == "int8" || c.kind == "uint"
 	if whole && w.chance(10) {
 		for i, many := 0, 50+w.IntN(300); i < many; i++ {
 			list = append(list, fmt.Sprint(i*(1+many%3)-20))
 		}
 	}
 	if whole && w.params && w.chance(15) {
-		return w.param("list", []int64{w.Int64N(9) - 1, w.Int64N(9) - 1, 5})
+		return w.param("list", []int64{w.Int64N(9) - 1, w.Int64N(9) - 1, 5}, "")
+	}
+	if c.kind == "text" && w.params && w.chance(15) {
+		return w.param("texts", []string{"a", w.oneOf("B", "aB", ""), "z%"}, "")
 	}
 	for range n {
 		list = append(list, w.operand(c.kind))
@@ -207,7 +225,8 @@ func (w *writer) prefix(c field) string {
 	switch {
 	case c.kind == "text" && w.chance(50):
 		return "LIKE " + w.literal("text", w.oneOf("'a%'", "'%'", "''", "'_'", "'A%'", "'a_'",
-			"'%b'", "'\U0010ffff%'", "'z%'", "'ab'", "'é%'", "'a\x00%'", "'k%'", "NULL"))
+			"'%b'", "'\U0010ffff%'", "'z%'", "'ab'", "'é%'", "'a\x00%'", "'k%'", "NULL",
+			"'z!%'", "'!'", "'a!b%'")) + w.oneOf("", "", " ESCAPE '!'")
 	case c.kind == "text":
 		return "BEGINS WITH " + w.literal("text", w.oneOf("'a'", "''", "'A'", "'\U0010ffff'",
 			"'z%'", "'é'", "'a\x00'", "'k'", "'\u212a'", "NULL"))
@@ -263,18 +282,22 @@ func (w *writer) calculated(c field, name string) string {
 
 // again returns a query with other values for its parameters.
 func (w *writer) again(s step) step {
-	s.args = slices.Clone(s.args)
+	s.args, s.texts = slices.Clone(s.args), slices.Clone(s.texts)
 	for i, k := range s.kinds {
 		switch k {
 		case "list":
 			s.args[i] = []int64{w.Int64N(12) - 2, w.Int64N(9)}
+		case "texts":
+			s.args[i] = []string{w.oneOf("b", "A", "K"), "ab"}[:w.IntN(3)]
 		case "count":
 			s.args[i] = w.Int64N(30)
 		case "id":
-			s.args[i] = 1 + w.Int64N(w.ids+1)
+			id := 1 + w.Int64N(w.ids+1)
+			s.args[i], s.texts[i] = id, fmt.Sprint(id)
 		default:
-			if v, ok := argument(w.operandText(k)); ok {
-				s.args[i] = v
+			text := w.operandText(k)
+			if v, ok := argument(text); ok {
+				s.args[i], s.texts[i] = v, text
 			}
 		}
 	}

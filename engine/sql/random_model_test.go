@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/keycodec"
@@ -275,7 +277,7 @@ func (w *world) alter(s step) error {
 	if _, err := w.exec(s.text, "t", nil); err != nil {
 		return w.refused(err)
 	}
-	_, err := w.exec(s.text, "o", nil)
+	_, err := w.exec(constants.Replace(s.text), "o", nil)
 	return err
 }
 
@@ -326,17 +328,46 @@ func (w *world) snapshot(s step) error {
 		return err
 	}
 	defer snap.Close()
+	e := local.Engine(w.db)
+	var then uint64
+	if e != nil {
+		then = e.Metrics().LastVersion
+	}
 	for _, inner := range s.steps {
-		if inner.do == doQuery || inner.do == doCheck {
+		asks := inner.do == doQuery || inner.do == doCheck
+		switch {
+		case asks && s.past && e != nil:
+			err = w.inThePast(e, then, inner)
+		case asks:
 			w.snap = snap
+			err = w.do(inner)
+			w.snap = nil
+		default:
+			err = w.do(inner)
 		}
-		err := w.do(inner)
-		w.snap = nil
 		if err != nil {
 			return fmt.Errorf("in a snapshot: %w", err)
 		}
 	}
 	return w.same()
+}
+
+// inThePast runs a step that asks something over the tables of a version.
+func (w *world) inThePast(e *engine.DB, version uint64, s step) error {
+	snap, err := e.SnapshotAt(version)
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	then, err := local.Past(w.ctx, e, snap, nil)
+	if err != nil {
+		return err
+	}
+	defer then.Close()
+	db, session := w.db, w.s
+	w.db, w.s = then, sql.Open(then)
+	defer func() { w.db, w.s = db, session }()
+	return w.do(s)
 }
 
 // verify compares the tables, and the indexes with their rows.

@@ -31,7 +31,9 @@ const oraclesEnv = "KSTONE_ORACLES"
 //     SELECT, UPDATE and DELETE with the same condition touch the same rows.
 //
 // Queries are asked with and without hints, in transactions, in snapshots, prepared with other
-// values, between changes, flushes, merges and ANALYZE. What fails is reduced: statements, rows,
+// values, between changes, flushes, merges and ANALYZE, over tables of the past, with little
+// memory, with contexts that end at any time: then the answer is whole or an error. With the tag
+// invariants workers divide small tables, too. What fails is reduced: statements, rows,
 // columns, conditions. KSTONE_ORACLES=30m goes on for so long with seeds that follow the first.
 //
 // Promise (sql): WHERE, HAVING, joins, DISTINCT, aggregates, set operations, UPDATE and DELETE

@@ -28,6 +28,7 @@ const (
 	doCompact
 	doVerify
 	doCheck
+	doReopen
 )
 
 // step is one thing that a program does. In its text {t} stands for the table, {hint} for
@@ -36,7 +37,8 @@ type step struct {
 	do    action
 	text  string
 	args  []any
-	kinds []kind // of args
+	kinds []kind   // of args
+	texts []string // of args, as literals, "" of those that have none
 
 	// Of queries.
 	ordered   bool   // no two rows of the result are equal in the order
@@ -55,6 +57,7 @@ type step struct {
 	hours  int // of doWait
 	steps  []step
 	commit bool
+	past   bool // of doSnapshot: it is one of the past, opened for each query
 }
 
 // program is a table with and without indexes, and what happens to both.
@@ -74,14 +77,22 @@ type program struct {
 // would not be chosen otherwise.
 type settings struct {
 	workers, planCache, flushRecords, blockBytes int
+	memory                                       int64
+	retain                                       time.Duration // of old versions
 	costs                                        plan.Costs
 }
 
 func (w *writer) settings() settings {
 	s := settings{workers: w.IntN(4), costs: plan.DefaultCosts,
 		flushRecords: oneOf(w.Rand, []int{0, 2, 20}), blockBytes: oneOf(w.Rand, []int{0, 1 << 10})}
+	if w.chance(40) {
+		s.retain = time.Hour
+	}
 	if w.chance(20) {
 		s.planCache = -1
+	}
+	if w.few {
+		s.memory = oneOf(w.Rand, []int64{0, 0, 0, 2_000, 20_000, 200_000})
 	}
 	if w.chance(50) {
 		c := &s.costs
@@ -118,7 +129,7 @@ func (s step) String() string {
 			text += "\n    " + inner.String()
 		}
 	case doSnapshot:
-		text = "snapshot, read after the changes:"
+		text = fmt.Sprintf("snapshot, of the past %t, read after the changes:", s.past)
 		for _, inner := range s.steps {
 			text += "\n    " + inner.String()
 		}
@@ -130,6 +141,8 @@ func (s step) String() string {
 		text = "compact"
 	case doVerify:
 		text = "verify"
+	case doReopen:
+		text = "reopen"
 	case doCheck:
 		text = s.check.String()
 	}
@@ -163,10 +176,11 @@ func (p *program) checkPart() string {
 func newProgram(seed uint64, queries int) *program {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	w := &writer{Rand: rng, ttl: rng.IntN(10) < 4, unique: rng.IntN(10) < 6, now: beginning}
-	w.columns = append(append([]field{{name: "id", kind: "int", ddl: "INT"}}, keyColumns...),
-		otherColumns...)
+	w.columns = append([]field{{name: "id", kind: "id", ddl: "INT"}},
+		renamed(rng, slices.Concat(keyColumns, otherColumns))...)
 	w.created, w.asks = len(w.columns), w.query
 	p := &program{seed: seed, settings: w.settings()}
+	w.retain = p.retain
 	for _, c := range w.columns {
 		p.columns = append(p.columns, c.name+" "+c.ddl)
 	}
@@ -188,7 +202,7 @@ func newProgram(seed uint64, queries int) *program {
 // prepare fills the tables while indexes and columns come.
 func (w *writer) prepare(p *program) {
 	add := func(s ...step) { p.steps = append(p.steps, s...) }
-	added := slices.Clone(addedColumns)
+	added := renamed(w.Rand, addedColumns)
 	for range w.IntN(4) {
 		add(w.index())
 	}
@@ -241,6 +255,9 @@ func (w *writer) between(p *program) {
 	if w.chance(40) {
 		add(w.snapshot())
 	}
+	if w.chance(30) {
+		add(step{do: doReopen})
+	}
 	add(w.change(), w.insert(4), w.upkeep())
 }
 
@@ -263,7 +280,7 @@ func (w *writer) upkeep() step {
 
 // snapshot writes queries that are answered from one moment while something changes.
 func (w *writer) snapshot() step {
-	s := step{do: doSnapshot}
+	s := step{do: doSnapshot, past: w.retain > 0 && w.chance(70)}
 	for range 1 + w.IntN(4) {
 		s.steps = append(s.steps, w.change(), w.upkeep(), w.asks(), w.asks())
 		if w.chance(50) {

@@ -26,7 +26,8 @@ func (w *writer) query() step {
 	default:
 		s = w.point()
 	}
-	s.do, s.args, s.kinds, s.choice = doQuery, w.args, w.kinds, w.IntN(1000)
+	s.do, s.args, s.kinds, s.texts = doQuery, w.args, w.kinds, w.texts
+	s.choice = w.IntN(1000)
 	if len(s.args) > 0 && len(w.asked) < 100 {
 		w.asked = append(w.asked, s)
 	}
@@ -36,6 +37,10 @@ func (w *writer) query() step {
 // rows writes a query of one table, whose condition can be judged row by row, too.
 func (w *writer) rows() step {
 	s := step{where: w.condition("", w.IntN(5))}
+	if w.chance(30) {
+		w.begin(w.params)
+		s.where = w.predicate("")
+	}
 	s.whereArgs = len(w.args)
 	columns := "id, " + w.oneOf(w.scalar().name, w.computed("")) + ", " + w.column().name
 	if w.chance(10) {
@@ -105,11 +110,17 @@ func (w *writer) limit() string {
 
 func (w *writer) count(below int) string {
 	n := w.IntN(below)
+	if w.chance(5) {
+		n = oneOf(w.Rand, extremes)
+	}
 	if w.params && w.chance(30) {
-		return w.param("count", int64(n))
+		return w.param("count", int64(n), "")
 	}
 	return fmt.Sprint(n)
 }
+
+// extremes are counts at which sums overflow, or no room can be had.
+var extremes = []int{0, 1, 1 << 30, 1<<31 - 1, 1 << 40, 1<<63 - 2, 1<<63 - 1}
 
 // groups writes a query with aggregates. A key with a collation is not shown, nor the least
 // of its values, as any of those that are equal may stand for them.
@@ -286,7 +297,7 @@ func (w *writer) pairWithin() string {
 
 // point asks for values of all columns of a key, so that points are read.
 func (w *writer) point() step {
-	columns := []field{{name: "id", kind: "int"}}
+	columns := []field{{name: "id", kind: "id"}}
 	if w.chance(30) {
 		columns[0] = w.column()
 	}

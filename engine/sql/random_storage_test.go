@@ -57,7 +57,7 @@ func (p *program) storage(
 		return s, s.Close
 	}
 	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true, Clock: clock,
-		FlushRecords: p.flushRecords, BlockBytes: p.blockBytes})
+		FlushRecords: p.flushRecords, BlockBytes: p.blockBytes, RetainVersions: p.retain})
 	ok(t, err)
 	return local.New(e), e.Close
 }

@@ -3,6 +3,7 @@ package sql_test
 import (
 	"encoding/hex"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,14 +34,15 @@ var stored = map[kind][]string{
 	"scaled": {"0", "1", "-1.25", "2.50", "0.1", "99999999.99", "5", "7"},
 	"text": {"''", "'a'", "'A'", "'b'", "'ab'", "'aB'", "'B'", "'é'", "'É'", "'ß'", "'z%'",
 		"'z_'", "'zz'", "'\U0010ffff'", "'\U0010ffffa'", "'a\x00'", "'a\x00b'", "'k'",
-		"'\u212a'", "'i'", "'\u0130'"},
+		"'a\xffé'", "'\u212a'", "'i'", "'\u0130'"},
 	"bytes": {"X''", "X'00'", "X'ff'", "X'ffff'", "X'ff00'", "X'61'", "X'6162'", "X'fe'",
 		"X'feff'", "X'00ff'"},
 	"time": {"TIMESTAMP '2026-01-17T08:00:00Z'", "TIMESTAMP '2026-01-17T09:00:00+01:00'",
 		"TIMESTAMP '1969-12-31T23:59:59.999Z'", "TIMESTAMP '1970-01-01T00:00:00Z'",
 		"TIMESTAMP '2026-01-17T08:00:00.001Z'", "TIMESTAMP '1600-01-01T00:00:00Z'",
-		"TIMESTAMP '2200-01-01T00:00:00.5Z'"},
+		"TIMESTAMP '2200-01-01T00:00:00.5Z'", "TIMESTAMP '9999-12-31T23:59:59Z'"},
 	"bool": {"TRUE", "FALSE"},
+	"id":   {"1", "2", "3", "5", "8", "13", "21"}, // seldom: see operandText
 	"ip":   {"'1.2.3.4'", "'::1'", "'255.255.255.255'", "'::'", "'10.0.0.1'"},
 	"tags": {"[]", "['a']", "['a', 'a', 'b']", "['b', 'A', '']", "['ab', 'a', 'b', 'z']",
 		"['']", "['k', 'i']"},
@@ -93,11 +95,51 @@ func (c field) element() kind {
 	return ""
 }
 
+// ddlType is the type of a column, as CAST takes it.
+func (c field) ddlType() string {
+	for _, word := range []string{" NULL", " COLLATE", " DEFAULT"} {
+		c.ddl, _, _ = strings.Cut(c.ddl, word)
+	}
+	return c.ddl
+}
+
+// folded writes what texts that are equal under the collation of a column share.
+func (c field) folded(text string) string {
+	switch {
+	case strings.Contains(c.ddl, "NOCASE"):
+		return "casefold(" + text + ", 'ascii')"
+	case strings.Contains(c.ddl, "UNICODE"):
+		return "casefold(" + text + ")"
+	}
+	return text
+}
+
+// oddNames are names that columns have in some programs: they need their quotes wherever a text of
+// the catalogue is read again.
+var oddNames = map[string]string{"k1": `"not"`, "k9": `"true"`, "i": `"localtimestamp"`,
+	"d": `"date"`, "s": `"current_date"`, "sn": `"Sn"`, "su": `"collate"`, "b": `"x"`,
+	"yes": `"exists"`, "f": `"a""b"`, "ai": `"case"`, "asx": `"interval"`}
+
+// renamed gives columns such names.
+func renamed(rng *rand.Rand, columns []field) []field {
+	columns = slices.Clone(columns)
+	for i := range columns {
+		if name, ok := oddNames[columns[i].name]; ok && rng.IntN(2) == 0 {
+			columns[i].name = name
+		}
+	}
+	return columns
+}
+
+// constants are expressions of DEFAULT, and their values.
+var constants = strings.NewReplacer("(2 + 3)", "5", "('a' || 'b')", "'ab'", "(CAST('2.5' AS "+
+	"DECIMAL))", "2.5", "(NOT FALSE)", "TRUE")
+
 // alike reports whether two columns of these kinds may be compared.
 func alike(a, b kind) bool {
 	number := func(k kind) bool {
 		switch k {
-		case "int", "int8", "uint", "float", "float32", "decimal", "scaled":
+		case "int", "id", "int8", "uint", "float", "float32", "decimal", "scaled":
 			return true
 		}
 		return false
@@ -116,6 +158,7 @@ var keyColumns = []field{
 	{name: "k7", kind: "text", ddl: "TEXT"},
 	{name: "k8", kind: "uint", ddl: "UINT64"},
 	{name: "k9", kind: "bool", ddl: "BOOL"},
+	{name: "no", kind: "id", ddl: "INT"},
 }
 
 var otherColumns = []field{
@@ -131,7 +174,7 @@ var otherColumns = []field{
 	{name: "su", kind: "text", ddl: "TEXT NULL COLLATE UNICODE", null: true, collated: true},
 	{name: "b", kind: "bytes", ddl: "BYTES NULL", null: true},
 	{name: "at", kind: "time", ddl: "TIMESTAMP(s) NULL", null: true},
-	{name: "yes", kind: "bool", ddl: "BOOL NULL", null: true},
+	{name: "yes", kind: "bool", ddl: "BOOL NULL DEFAULT (NOT FALSE)", null: true},
 	{name: "ip", kind: "ip", ddl: "IP NULL", null: true},
 	{name: "tags", kind: "tags", ddl: "TEXT[] NULL", null: true},
 	{name: "nums", kind: "numbers", ddl: "INT[] NULL", null: true},
@@ -139,10 +182,10 @@ var otherColumns = []field{
 
 // addedColumns come by ALTER TABLE, so that rows were written without them.
 var addedColumns = []field{
-	{name: "ai", kind: "int", ddl: "INT DEFAULT 5"},
-	{name: "asx", kind: "text", ddl: "TEXT NULL DEFAULT 'ab'", null: true},
+	{name: "ai", kind: "int", ddl: "INT DEFAULT (2 + 3)"},
+	{name: "asx", kind: "text", ddl: "TEXT NULL DEFAULT ('a' || 'b')", null: true},
 	{name: "af", kind: "float", ddl: "FLOAT NULL", null: true},
-	{name: "ad", kind: "decimal", ddl: "DECIMAL NULL DEFAULT 2.5", null: true},
+	{name: "ad", kind: "decimal", ddl: "DECIMAL NULL DEFAULT (CAST('2.5' AS DECIMAL))", null: true},
 }
 
 // argument returns a literal as a value of Go, to be given for a parameter; ok is false of

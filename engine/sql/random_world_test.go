@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,12 +16,14 @@ import (
 	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table"
 )
 
 // world is the two tables of a program: t with indexes, o the same rows without.
 type world struct {
 	ctx    context.Context
+	open   func() (*table.DB, error)
 	db     *table.DB
 	s      *sql.Session
 	snap   *table.Snapshot   // that queries read, nil of the present
@@ -47,6 +50,7 @@ type counts struct {
 	violated                        int // statements that the check refuses
 	queries                         int // of oracles, without those that are refused
 	unusable                        int // hints that cannot be followed
+	ended                           int // statements whose context has ended
 }
 
 // run runs a program and returns the step that has failed. Over other storage its queries give the
@@ -84,10 +88,18 @@ func (w *world) run(t *testing.T, p *program, storage storageOf) (at int, err er
 	}
 	s, end := p.storage(t, clock, storage)
 	defer end()
-	w.db, err = table.Open(w.ctx, s, &table.Options{Workers: p.workers, Clock: clock,
-		PlanCache: p.planCache, Costs: &p.costs, Lease: quickLease})
+	var files atomic.Int64
+	w.open = func() (*table.DB, error) {
+		return table.Open(w.ctx, s, &table.Options{Workers: p.workers, Clock: clock,
+			PlanCache: p.planCache, Costs: &p.costs, Lease: quickLease, MemoryBytes: p.memory,
+			Temp: func() (store.TempFile, error) {
+				files.Add(1)
+				return &scratch{open: &files}, nil
+			}})
+	}
+	w.db, err = w.open()
 	ok(t, err)
-	defer w.db.Close()
+	defer func() { w.db.Close() }()
 	w.s = sql.Open(w.db)
 	for _, text := range p.tables() {
 		if _, err := w.s.Exec(w.ctx, text); err != nil {
@@ -105,8 +117,11 @@ func (w *world) run(t *testing.T, p *program, storage storageOf) (at int, err er
 // tables returns the definitions of the tables.
 func (p *program) tables() (texts []string) {
 	create := func(name, key, ttl string) {
-		texts = append(texts, fmt.Sprintf("CREATE TABLE %s (%s, %s%s)", name,
-			strings.Join(p.columns, ", "), key, ttl))
+		columns := strings.Join(p.columns, ", ")
+		if name != "t" {
+			columns = constants.Replace(columns)
+		}
+		texts = append(texts, fmt.Sprintf("CREATE TABLE %s (%s, %s%s)", name, columns, key, ttl))
 	}
 	create("t", p.key, p.ttl+p.checkPart())
 	if p.oracles {
@@ -166,6 +181,13 @@ func (w *world) do(s step) (err error) {
 		return e.Compact(w.ctx)
 	case doVerify:
 		return w.verify()
+	case doReopen:
+		if err := w.db.Close(); err != nil {
+			return err
+		}
+		if w.db, err = w.open(); err == nil {
+			w.s = sql.Open(w.db)
+		}
 	case doCheck:
 		return w.check(s)
 	}
@@ -179,7 +201,66 @@ func (w *world) exec(text, name string, args []any) (sql.Result, error) {
 		return sql.Result{}, err
 	}
 	w.counts.writes++
-	return stmt.Exec(w.ctx, given(text, args)...)
+	args, reuse := lent(given(text, args))
+	defer reuse()
+	return stmt.Exec(w.ctx, args...)
+}
+
+// lent returns copies of arguments, and what writes over them, as callers do that use their buffers
+// again.
+func lent(args []any) (own []any, reuse func()) {
+	own = slices.Clone(args)
+	for i, arg := range own {
+		switch arg := arg.(type) {
+		case []byte:
+			own[i] = slices.Clone(arg)
+		case []int64:
+			own[i] = slices.Clone(arg)
+		case []string:
+			own[i] = slices.Clone(arg)
+		}
+	}
+	return own, func() {
+		for i, arg := range own {
+			switch arg := arg.(type) {
+			case []byte:
+				copy(arg, "written over")
+			case []int64:
+				clear(arg)
+			case []string:
+				clear(arg)
+			}
+			own[i] = nil
+		}
+	}
+}
+
+// endingContext is one that ends when it has been looked at so many times.
+type endingContext struct {
+	context.Context
+	looks atomic.Int64 // that are left
+	end   func()
+	done  chan struct{}
+}
+
+func newEnding(ctx context.Context, looks int64) *endingContext {
+	c := &endingContext{Context: ctx, done: make(chan struct{})}
+	c.looks.Store(looks)
+	c.end = sync.OnceFunc(func() { close(c.done) })
+	return c
+}
+
+func (c *endingContext) Err() error {
+	if c.looks.Add(-1) >= 0 {
+		return nil
+	}
+	c.end()
+	return context.Canceled
+}
+
+func (c *endingContext) Done() <-chan struct{} {
+	_ = c.Err()
+	return c.done
 }
 
 // values returns the rows of a query over one of the tables.
@@ -189,13 +270,14 @@ func (w *world) values(text, name, hint string, args []any) (out [][]expr.Value,
 	if err != nil {
 		return nil, err
 	}
-	args = given(text, args)
+	args, reuse := lent(given(text, args))
 	var rows *sql.Rows
 	if w.snap != nil {
 		rows, err = stmt.QueryIn(w.ctx, w.snap, false, nil, args...)
 	} else {
 		rows, err = stmt.Query(w.ctx, args...)
 	}
+	reuse()
 	if err != nil {
 		return nil, err
 	}
@@ -347,7 +429,9 @@ func (w *world) paged(s step, hint string, want []string) error {
 	var got []string
 	var after []byte
 	for pages := 0; pages <= len(want)+1; pages++ {
-		rows, err := stmt.QueryIn(w.ctx, w.reader(), true, after, given(text, s.args)...)
+		args, reuse := lent(given(text, s.args))
+		rows, err := stmt.QueryIn(w.ctx, w.reader(), true, after, args...)
+		reuse()
 		if err != nil {
 			return w.hinted(hint, err)
 		}

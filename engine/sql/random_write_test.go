@@ -49,7 +49,7 @@ func (w *writer) insert(most int) step {
 		w.ids = max(w.ids, id)
 		var cells []string
 		for _, c := range columns {
-			if c.name == "id" {
+			if c.kind == "id" {
 				cells = append(cells, fmt.Sprint(id))
 			} else {
 				cells = append(cells, w.value(c))
@@ -139,8 +139,12 @@ func (w *writer) tableCheck() string {
 		return ""
 	}
 	c := w.plain()
-	return fmt.Sprintf("%s %s %s OR id %% 7 %s", c.name, w.oneOf("<>", "<", ">="),
-		oneOf(w.Rand, stored[c.kind]), w.oneOf("< 6", "<> 2"))
+	text := c.name + w.oneOf(" <> ", " < ", " >= ") + oneOf(w.Rand, stored[c.kind])
+	if w.chance(50) {
+		w.begin(false)
+		text = w.condition("", 1)
+	}
+	return text + " OR id % 7 " + w.oneOf("< 6", "<> 2")
 }
 
 // required returns the columns other than id that are NOT NULL.
@@ -157,8 +161,13 @@ func (w *writer) index() step {
 	x := &index{name: fmt.Sprint("x", w.named), unique: w.unique && w.chance(35)}
 	var keys []string
 	each := false
-	most := 1 + w.IntN(4)
-	for _, i := range w.Perm(len(w.columns)) {
+	most, order := 1+w.IntN(4), w.Perm(len(w.columns))
+	if w.chance(20) { // there may be a unique index of rows of all kinds
+		no := slices.IndexFunc(w.columns, func(c field) bool { return c.name == "no" })
+		order = slices.Insert(order, 0, no)
+		most, x.unique = 1, w.unique
+	}
+	for _, i := range order {
 		c := w.columns[i]
 		list := c.element() != ""
 		if len(keys) == most || list && each {
@@ -178,10 +187,12 @@ func (w *writer) index() step {
 		}
 		x.text += " INCLUDE (" + strings.Join(include, ", ") + ")"
 	}
-	if w.chance(30) {
+	if w.chance(30) || x.unique && most == 1 && w.chance(50) {
 		x.where = w.condition("", w.IntN(2))
 		if w.few {
-			if c := w.plain(); w.chance(60) {
+			if c := w.plain(); c.kind == "bool" {
+				x.where = w.oneOf("", "NOT ") + c.name
+			} else if w.chance(60) {
 				x.where = c.name + w.oneOf(" IS NOT NULL", " >= "+oneOf(w.Rand, stored[c.kind]))
 			}
 		}

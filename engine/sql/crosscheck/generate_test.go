@@ -207,14 +207,23 @@ func (g *generator) plain() query {
 		}
 		rest += "x.id" + g.oneOf("", " DESC")
 		if g.chance(60) {
-			rest += fmt.Sprintf(" LIMIT %d", g.rng.IntN(30))
+			rest += " LIMIT " + g.count(30)
 			if g.chance(40) {
-				rest += fmt.Sprintf(" OFFSET %d", g.rng.IntN(20))
+				rest += " OFFSET " + g.count(20)
 			}
 		}
 	}
 	q.ours, q.theirs = columns+ours+rest, columns+theirs+rest
 	return q
+}
+
+// count is a number for LIMIT or OFFSET, now and then one beyond all rows.
+func (g *generator) count(below int) string {
+	if g.chance(5) {
+		return g.oneOf("0", "1073741824", "4294967296", "9223372036854775806",
+			"9223372036854775807")
+	}
+	return fmt.Sprint(g.rng.IntN(below))
 }
 
 // collated returns a collation for a term of ORDER BY, or none.
@@ -252,7 +261,8 @@ func (g *generator) groups() query {
 		", " + g.oneOf("min", "max") + "(" + any + "), sum(" + number + "), avg(" + number + ")"
 	if g.chance(30) {
 		by, c := s.column(g)
-		aggregates += ", " + g.oneOf("count(*)", "sum(x.id)", "count(DISTINCT "+any+")") +
+		aggregates += ", " + g.oneOf("count(*)", "sum(x.id)", "count(DISTINCT "+any+")", "min("+any+
+			")", "max("+any+")") +
 			" FILTER (WHERE " + g.condition([]source{s}, 1) + "), group_concat(" +
 			g.oneOf("x.id", "x.grade") + ", ';' ORDER BY " + by + g.collated(c) + g.direction() +
 			", x.id)"

@@ -18,7 +18,8 @@ func TestInsertsAgainstSQLite(t *testing.T) {
 	p := open(t)
 	g := &generator{rng: rand.New(rand.NewPCG(testutil.Seed(t), 2))}
 	p.both(`CREATE TABLE w (id INT PRIMARY KEY, u INT NULL, n INT DEFAULT 3, s TEXT NULL,
-		UNIQUE INDEX by_u (u))`,
+		UNIQUE INDEX by_u (u), INDEX few (s, n) WHERE NOT n > 5,
+		INDEX of_u (u) WHERE u IS NOT NULL)`,
 		`CREATE TABLE w (id INTEGER PRIMARY KEY, u INTEGER UNIQUE, n INTEGER NOT NULL DEFAULT 3,
 		s TEXT)`)
 	failed := 0

@@ -22,6 +22,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/local"
 	ksql "github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/testdata"
 )
@@ -31,6 +32,8 @@ var ok = testutil.OK
 // pair is the same data in both databases.
 type pair struct {
 	t      *testing.T
+	e      *engine.DB
+	db     *table.DB
 	ours   *ksql.Session
 	theirs *sql.DB
 	tables []tableInfo
@@ -65,16 +68,29 @@ func open(t *testing.T) *pair {
 // openBeside returns an empty kstone and a connection of another database.
 func openBeside(t *testing.T, driver, source string) *pair {
 	t.Helper()
-	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
+	e, err := engine.Open(t.TempDir(), &engine.Options{Durability: engine.Process})
 	ok(t, err)
 	t.Cleanup(func() { e.Close() })
-	db, err := local.Open(context.Background(), e, nil)
-	ok(t, err)
+	p := &pair{t: t, e: e}
+	p.reopen(nil)
 	theirs, err := sql.Open(driver, source)
 	ok(t, err)
 	theirs.SetMaxOpenConns(1)
-	t.Cleanup(func() { theirs.Close(); db.Close() })
-	return &pair{t: t, ours: ksql.Open(db), theirs: theirs}
+	t.Cleanup(func() { theirs.Close(); p.db.Close() })
+	p.theirs = theirs
+	return p
+}
+
+// reopen opens the tables again: what the catalogue has is read.
+func (p *pair) reopen(o *table.Options) {
+	p.t.Helper()
+	if p.db != nil {
+		ok(p.t, p.db.Close())
+	}
+	var err error
+	p.db, err = local.Open(context.Background(), p.e, o)
+	ok(p.t, err)
+	p.ours = ksql.Open(p.db)
 }
 
 // both runs statements that change something in both databases.

@@ -5,12 +5,16 @@ import (
 	"strings"
 )
 
+// viewNames are words that have to be in quotes wherever a view of a view is read again.
+var viewNames = []string{`"lateral"`, `"group"`, `"if"`, `"a ""view"""`, `"Recursive"`}
+
 // addViews makes views in both databases. Each has the columns of a table and no two rows with one
 // id, so that it may stand wherever a table does, in other views, too.
 func (p *pair) addViews(g *generator, count int) {
 	for i := range count {
 		of := g.tables[g.rng.IntN(len(g.tables))]
-		view := tableInfo{name: fmt.Sprint("view", i), columns: of.columns, rows: of.rows}
+		names := append(viewNames, fmt.Sprint("view", i))
+		view := tableInfo{name: names[min(i, len(viewNames))], columns: of.columns, rows: of.rows}
 		text := "CREATE VIEW " + view.name + " AS " + g.viewOf(&of)
 		p.both(text, translated(text))
 		g.tables = append(g.tables, view)
