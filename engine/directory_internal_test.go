@@ -1,6 +1,11 @@
 package engine
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/kstonedb/kstone/internal/testutil"
+	"github.com/kstonedb/kstone/internal/vfs"
+)
 
 // TestShareFiles: a quarter of the files, at least 32, are left to the program.
 func TestShareFiles(t *testing.T) {
@@ -11,5 +16,17 @@ func TestShareFiles(t *testing.T) {
 		if flush, readers := shareFiles(limit); [2]int{flush, readers} != want {
 			t.Errorf("of %d files %d and %d, want %d", limit, flush, readers, want)
 		}
+	}
+}
+
+// A call that Close has overtaken finds the database closed, and not failed.
+func TestEditAfterClose(t *testing.T) {
+	db, err := openOn(vfs.NewMem(), "db", &Options{RetainBytes: 1 << 20})
+	testutil.OK(t, err)
+	testutil.OK(t, db.Close())
+	_, err = db.history.Join("c", Position{})
+	testutil.WantIs(t, err, ErrClosed)
+	if f := db.failure.Load(); f != nil {
+		t.Error(f)
 	}
 }

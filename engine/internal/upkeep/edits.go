@@ -1,10 +1,13 @@
 package upkeep
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 
+	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
 	"github.com/kstonedb/kstone/stripe"
@@ -51,6 +54,9 @@ func (u *Upkeep) Edit(change func(*manifest.State) *manifest.Edit) error {
 // commitLocked makes the edit durable. Requires: edits.mu held.
 func (u *Upkeep) commitLocked(e *manifest.Edit) error {
 	st, err := u.env.Manifest.Commit(e)
+	if errors.Is(err, fs.ErrClosed) { // Close was faster: no failure
+		return kv.ErrClosed
+	}
 	if err != nil {
 		err = fmt.Errorf("engine: manifest: %w", err)
 		if u.env.Manifest.Err() != nil {

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kstonedb/kstone/engine/internal/kv"
 	"github.com/kstonedb/kstone/engine/internal/lease"
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/manifest"
@@ -178,7 +179,7 @@ func (u *Upkeep) Fail(err error) error {
 		return err
 	}
 	if err == nil || errors.Is(err, context.Canceled) || vfs.IsTooManyFiles(err) ||
-		errors.Is(err, base.ErrLimit) {
+		errors.Is(err, base.ErrLimit) || errors.Is(err, kv.ErrClosed) {
 		return err
 	}
 	return u.env.FailForGood(err)
