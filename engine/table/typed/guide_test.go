@@ -144,18 +144,18 @@ func Example_timeSeriesNewestFirst() {
 func Example_versions() {
 	type Revision struct {
 		Document string `kstone:"document,pk"`
-		Version  int    `kstone:"version,sk,desc"`
+		Version  int64  `kstone:"version,sk,desc"`
 		Text     string `kstone:"text"`
 	}
 	revisions := typed.NewTable[Revision]("revisions")
 	document := typed.Col(revisions, func(r *Revision) *string { return &r.Document })
-	version := typed.Col(revisions, func(r *Revision) *int { return &r.Version })
+	version := typed.Col(revisions, func(r *Revision) *int64 { return &r.Version })
 
 	ctx := context.Background()
 	db, closeAll := openExample(ctx, revisions)
 	defer closeAll()
 	for i, text := range []string{"magnitude 2.3", "magnitude 2.1", "magnitude 2.0"} {
-		need(revisions.Insert(ctx, db, &Revision{"37868143", i + 1, text}))
+		need(revisions.Insert(ctx, db, &Revision{"37868143", int64(i + 1), text}))
 	}
 	// Another writer that has read version 2 makes a third one, too.
 	err := revisions.Insert(ctx, db, &Revision{"37868143", 3, "magnitude 2.2"})
@@ -217,12 +217,12 @@ func Example_aggregates() {
 	type Day struct {
 		Net   string    `kstone:"net,pk"`
 		Day   time.Time `kstone:"day,sk,s"`
-		Count int       `kstone:"count"`
+		Count int64     `kstone:"count"`
 	}
 	days := typed.NewTable[Day]("days")
 	net := typed.Col(days, func(d *Day) *string { return &d.Net })
 	date := typed.Col(days, func(d *Day) *time.Time { return &d.Day })
-	count := typed.Col(days, func(d *Day) *int { return &d.Count })
+	count := typed.Col(days, func(d *Day) *int64 { return &d.Count })
 
 	ctx := context.Background()
 	db, closeAll := openExample(ctx, Events, days)

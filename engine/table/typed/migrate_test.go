@@ -161,13 +161,13 @@ func wantPanic(t *testing.T, f func(), words ...string) {
 
 func TestMistakesInStructs(t *testing.T) {
 	wantPanic(t, func() { typed.NewTable[int]("t") }, "not a struct")
-	wantPanic(t, func() { typed.NewTable[struct{ A int }]("t") }, "t as struct", "key")
+	wantPanic(t, func() { typed.NewTable[struct{ A int64 }]("t") }, "t as struct", "key")
 	wantPanic(t, func() {
 		typed.NewTable[struct {
-			A int       `kstone:",pk"`
+			A int64     `kstone:",pk"`
 			T time.Time `kstone:"t"`
 			C chan int
-			D int    `kstone:"d,nothing"`
+			D int64  `kstone:"d,nothing"`
 			E string `kstone:"e,decimal(2)"`
 			F string `kstone:"f,ascii,keepcase"`
 		}]("t")
