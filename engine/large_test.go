@@ -526,3 +526,28 @@ func TestMergesKeepLargeValuesInTheCache(t *testing.T) {
 		t.Errorf("after a merge %d values are read again", n)
 	}
 }
+
+// Scans and queries read large values into the same memory again and again.
+func TestScansOfLargeValuesAllocateLittle(t *testing.T) {
+	testutil.SkipUnderRace(t, "it allocates")
+	o := largeOptions()
+	o.InMemory = true
+	db := openDir(t, "test", o)
+	defer mustClose(t, db)
+	for i := range 500 {
+		ok(t, db.Put(pksk("p", fmt.Sprintf("%03d", i)), bytes.Repeat([]byte{byte(i)}, 1000)))
+	}
+	ok(t, db.Compact(ctx))
+	n := testutil.AllocsPerRun(3, func() {
+		i := 0
+		for item, err := range db.Query(ctx, engine.Query{PK: []byte("p")}) {
+			if ok(t, err); len(item.Value) != 1000 || item.Value[999] != byte(i) {
+				t.Fatalf("item %d: %q", i, item.Value)
+			}
+			i++
+		}
+	})
+	if n > 150 {
+		t.Errorf("%v allocations for 500 values", n)
+	}
+}

@@ -68,8 +68,17 @@ func (r *Reader) readInto(
 			"a place inside the file", fmt.Sprintf("%d+%d", h.off, h.stored))
 	}
 	n := int(h.stored) + trailerBytes
-	if memory == nil && h.stored == h.raw { // not compressed: read into the memory to keep
-		buf := make([]byte, n)
+	if h.stored == h.raw { // not compressed: read into the memory to keep
+		var buf []byte
+		if memory != nil {
+			buf = *memory
+		}
+		if cap(buf) < n {
+			buf = make([]byte, n)
+		}
+		if buf = buf[:n]; memory != nil {
+			*memory = buf
+		}
 		if err := r.readAt(buf, int64(h.off), what); err != nil {
 			return nil, err
 		}

@@ -163,13 +163,14 @@ func (r *Reader) valueFile(
 	}
 }
 
-// Value returns the value that a reference in the file leads to, in new memory.
-func (r *Reader) Value(ref []byte) ([]byte, error) {
+// Value returns the value that a reference in the file leads to: in *memory, which grows as needed,
+// or in new memory if that is nil.
+func (r *Reader) Value(memory *[]byte, ref []byte) ([]byte, error) {
 	v, f, err := r.follow(ref)
 	if err != nil {
 		return nil, err
 	}
-	return f.readBlock(v.h, MaxValueBytes, "value")
+	return f.readInto(memory, v.h, MaxValueBytes, "value")
 }
 
 // CachedValue is Value through the cache, for lookups. The value must not be changed. Why scans and
@@ -308,5 +309,5 @@ func (s *Salvaged) salvageValue(ref []byte) ([]byte, error) {
 	if f := s.values[ValueFile(ref)]; f != nil {
 		s.r.values = append(s.r.values, f)
 	}
-	return s.r.Value(ref)
+	return s.r.Value(nil, ref)
 }

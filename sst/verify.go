@@ -77,6 +77,7 @@ type verifier struct {
 	lastSeq base.SeqNum
 	keys    uint64
 	uses    map[base.FileNum]uint64 // see Writer.uses
+	value   []byte                  // memory of large values
 	zone    zonemap.Map             // of all blocks before the part
 	inPart  zonemap.Map             // of its blocks so far
 	handle  blockHandle             // current block
@@ -193,7 +194,7 @@ func (v *verifier) entry(b *dataBlock, j int, zone *zonemap.MapBuilder) error {
 	v.key, v.lastSeq = key, be.Seq
 	valueBytes := len(be.Value)
 	if be.Large {
-		if _, err := v.r.Value(be.Value); err != nil {
+		if _, err := v.r.Value(&v.value, be.Value); err != nil {
 			return err
 		}
 		ref, _ := decodeRef(be.Value)

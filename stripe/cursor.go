@@ -80,6 +80,7 @@ type Cursor struct {
 	started  bool
 	large    bool         // there are large values
 	rest     []base.Entry // of the merge, not shown yet: their large values are not read
+	values   [][]byte     // memory of those that were shown last
 	err      error        // of Add, or of reading a large value
 }
 
@@ -187,7 +188,12 @@ func (c *Cursor) Rows() []base.Entry {
 // items that a queue had, needs none.
 func (c *Cursor) readValues(rows []base.Entry) []base.Entry {
 	c.rest = nil
-	bytes := 0
+	if base.Invariants { // what still refers to the values before shows
+		for _, b := range c.values {
+			clear(b[:cap(b)])
+		}
+	}
+	bytes, n := 0, 0
 	for i := range rows {
 		e := &rows[i]
 		if !e.Large {
@@ -202,8 +208,11 @@ func (c *Cursor) readValues(rows []base.Entry) []base.Entry {
 			c.rest = rows[i:]
 			return rows[:i]
 		}
-		value, err := s.value(e.Value)
-		if err != nil {
+		if n == len(c.values) {
+			c.values = append(c.values, nil)
+		}
+		value, err := s.value(&c.values[n], e.Value)
+		if n++; err != nil {
 			c.err = err
 			return nil
 		}
@@ -215,7 +224,7 @@ func (c *Cursor) readValues(rows []base.Entry) []base.Entry {
 // valueSource is a source or a spanSource.
 type valueSource interface {
 	wantsValue(e *base.Entry) bool
-	value(ref []byte) ([]byte, error)
+	value(memory *[]byte, ref []byte) ([]byte, error)
 }
 
 // Passed returns how many rows were passed over because something hides them.
@@ -263,7 +272,7 @@ func (c *Cursor) Close() {
 	if c.started {
 		c.merge.Release()
 	}
-	c.opened, c.near, c.rest = 0, c.near[:0], nil
+	c.opened, c.near, c.rest, c.values = 0, c.near[:0], nil, nil
 }
 
 // open begins to read a view.

@@ -468,14 +468,15 @@ func (s *source) wantsValue(e *base.Entry) bool {
 	return !b.KeysOnly && e.Seq >= b.From && !expired
 }
 
-// value reads the large value of a row of the batch. Requires: the batch is of a run.
-func (s *source) value(ref []byte) ([]byte, error) {
+// value reads the large value of a row of the batch, see sst.Reader.Value. Requires: the batch is
+// of a run.
+func (s *source) value(memory *[]byte, ref []byte) ([]byte, error) {
 	f := &s.files
 	at := f.near
 	if f.inUse && !f.reading {
 		at = f.cursor.at
 	}
-	return f.of.Files[at].Reader.Value(ref)
+	return f.of.Files[at].Reader.Value(memory, ref)
 }
 
 // fillNear reads a batch of what the approach has found; none may be inside of the bounds.

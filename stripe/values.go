@@ -315,7 +315,7 @@ func (r *Run) value(num base.FileNum, ref []byte) ([]byte, error) {
 			if u.Num != num {
 				continue
 			}
-			value, err := f.Reader.Value(ref)
+			value, err := f.Reader.Value(nil, ref)
 			if err != nil {
 				return nil, r.readError(err)
 			}
