@@ -57,6 +57,7 @@ type modelRun struct {
 	// clash: rows have been in conflict in an index that is being built.
 	clash bool
 	calm  bool // definitions stay as they are
+	kept  *table.Prepared
 	past
 	buffered
 }
@@ -83,7 +84,7 @@ func runModel(t *testing.T, rng *rand.Rand) {
 func (r *modelRun) create() {
 	r.tab = create(r, r.db, randomTable(r.rng, "t"))
 	r.m = &model{r.tab.Schema(), map[string]modelRow{}}
-	r.top, r.clash = -1, false
+	r.top, r.clash, r.kept = -1, false, nil
 }
 
 // check compares the table with the model.

@@ -78,7 +78,7 @@ func (r *modelRun) reopen() {
 	r.open()
 	tab, err := r.db.Table(name)
 	r.must(err)
-	r.tab = tab
+	r.tab, r.kept = tab, nil
 	r.learn()
 }
 

@@ -35,7 +35,7 @@ func (r *modelRun) where() (expr.Expr, map[string]bool) {
 func (r *modelRun) find(*table.Table) error {
 	where, found := r.where()
 	sel := from(r.tab, where)
-	want := &model{r.m.t, maps.Clone(r.m.rows)}
+	want := r.m.clone()
 	maps.DeleteFunc(want.rows, func(k string, _ modelRow) bool { return !found[k] })
 	r.same("a query", all(r, r.in, sel), want, r.now())
 	for _, x := range r.tab.Schema().Indexes {
@@ -49,7 +49,27 @@ func (r *modelRun) find(*table.Table) error {
 	if got := all(r, r.in, sel); got[0] != fmt.Sprint(len(found)) {
 		return fmt.Errorf("%s rows are counted, %d are there", got[0], len(found))
 	}
+	r.prepared()
 	return r.pages()
+}
+
+// prepared runs a query that was prepared by the first definition of the table.
+func (r *modelRun) prepared() {
+	if r.kept == nil {
+		var err error
+		r.kept, err = r.db.Prepare(from(r.tab, expr.Cmp{Op: expr.Ge, L: col(r.tab, "a"),
+			R: expr.Param{Index: 0}}))
+		r.must(err)
+	}
+	least := r.rng.Int64N(12)
+	want := r.m.clone()
+	maps.DeleteFunc(want.rows, func(_ string, row modelRow) bool {
+		a, ok := row.row[3].AsInt()
+		return !ok || a < least
+	})
+	rows, err := r.kept.Query(ctx, r.in, expr.Int(least))
+	r.must(err)
+	r.same("a prepared query", texts(r, rows), want, r.now())
 }
 
 // orderly reports whether a statement that changes a column may be several commits.
