@@ -78,14 +78,14 @@ func callLength(args []Value) (Value, error) {
 func callOctetLength(args []Value) (Value, error) { return Int(int64(len(args[0].s))), nil }
 
 func callHex(args []Value) (Value, error) {
-	if err := longText(2 * len(args[0].s)); err != nil {
+	if err := longText(2 * int64(len(args[0].s))); err != nil {
 		return Value{}, err
 	}
 	return String(fmt.Sprintf("%X", args[0].s)), nil
 }
 
 // longText returns an error for a text that functions do not make.
-func longText(bytes int) error {
+func longText(bytes int64) error {
 	if bytes <= maxTextBytes {
 		return nil
 	}
@@ -97,7 +97,7 @@ func callConcat(args []Value) (Value, error) {
 	for _, v := range args {
 		text, err := CastType{Kind: KindString}.Convert(v)
 		if err == nil {
-			err = longText(b.Len() + len(text.s))
+			err = longText(int64(b.Len() + len(text.s)))
 		}
 		if err != nil {
 			return Value{}, err
@@ -177,7 +177,8 @@ func callReplace(args []Value) (Value, error) {
 	if from == "" {
 		return args[0], nil
 	}
-	if err := longText(len(s) + strings.Count(s, from)*(len(to)-len(from))); err != nil {
+	more := int64(strings.Count(s, from)) * int64(len(to)-len(from))
+	if err := longText(int64(len(s)) + more); err != nil {
 		return Value{}, err
 	}
 	return String(strings.ReplaceAll(s, from, to)), nil
@@ -188,7 +189,7 @@ func callRepeat(args []Value) (Value, error) {
 	if n > 0 && int64(len(args[0].s)) > maxTextBytes/n {
 		return Value{}, fmt.Errorf("%w: a text of more than %d bytes", ErrRange, maxTextBytes)
 	}
-	return String(strings.Repeat(args[0].s, int(max(0, n)))), nil
+	return String(strings.Repeat(args[0].s, int(max(0, min(n, maxTextBytes))))), nil
 }
 
 // callCasefold returns what a collation makes of a text: texts that it takes for equal become one.
@@ -211,13 +212,13 @@ func callConcatWs(args []Value) (Value, error) {
 		return Value{}, nil
 	}
 	var parts []string
-	size := 0
+	size := int64(0)
 	for _, v := range args[1:] {
 		if v.kind == KindNull {
 			continue
 		}
 		text, err := CastType{Kind: KindString}.Convert(v)
-		if size += len(text.s) + len(args[0].s); err == nil {
+		if size += int64(len(text.s) + len(args[0].s)); err == nil {
 			err = longText(size)
 		}
 		if err != nil {

@@ -76,6 +76,7 @@ func TestTextFunctions(t *testing.T) {
 		{call("rpad", "abc", -2), ""},
 		{call("lpad", "a", 3, ""), "a"},
 		{call("replace", "aaa", "aa", "b"), "ba"},
+		{call("repeat", "", int64(math.MaxInt64)), ""},
 		{call("instr", "äbc", "c"), 3},
 		{call("hex", []byte{0, 255}), "00FF"},
 		{call("octet_length", "é"), 2},
@@ -146,6 +147,7 @@ func TestFunctionsRefuse(t *testing.T) {
 	for _, bad := range []expr.Expr{
 		call("date_trunc", "moon", at),
 		call("lpad", "x", int64(1<<40)),
+		call("replace", strings.Repeat("a", 1<<20), "a", strings.Repeat("b", 1<<12)), // 4 GiB
 		call("date_part", "dow", expr.UnixTime(1<<40, 0)),
 		call("round", 1, 1.5),
 		call("left", "x", "y"),
