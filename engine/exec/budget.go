@@ -94,7 +94,9 @@ func (k *keeper) grow(n int64) (spill bool, err error) {
 
 // release gives back what the operator has kept. It may be called again.
 func (k *keeper) release() {
-	k.budget.used.Add(k.pending - k.used)
+	if counted := k.used - k.pending; counted != 0 {
+		k.budget.used.Add(-counted)
+	}
 	k.used, k.pending = 0, 0
 }
 

@@ -42,6 +42,17 @@ func (s *rowStore) add(seq int64, row []expr.Value) (at rowPlace, size int) {
 	return at, len(s.buf)
 }
 
+// clear removes all rows. It keeps the memory of the last chunk, unless that is of one large row.
+func (s *rowStore) clear() {
+	if n := len(s.chunks); n > 0 && cap(s.chunks[n-1]) <= maxChunkBytes {
+		s.chunks[0] = s.chunks[n-1][:0]
+		clear(s.chunks[1:])
+		s.chunks = s.chunks[:1]
+		return
+	}
+	s.chunks = s.chunks[:0]
+}
+
 // read reads the first values of the row at a place, and its number.
 //
 // Ownership: texts are those of the store.

@@ -51,7 +51,13 @@ func (o *order) compareAt(i int, a, b *expr.Value) int {
 		}
 		return -1
 	}
-	c := compareUnder(*a, *b, o.collations[i])
+	var c int
+	x, ok := a.Integer()
+	if y, both := b.Integer(); ok && both { // most keys, without a copy of the values
+		c = cmp.Compare(x, y)
+	} else {
+		c = compareUnder(*a, *b, o.collations[i])
+	}
 	if o.desc[i] {
 		return -c
 	}
@@ -115,16 +121,20 @@ type sorted struct {
 }
 
 // sortRows keeps its input and yields it in order; with a limit it keeps the first rows
-// only, in a heap whose top is the last of them.
+// only, in a heap whose top is the last of them. An input that is in the order of the first keys
+// is sorted by the others, group by group, and ends when it has yielded as many rows as the limit.
 type sortRows struct {
 	*runner
 	input    operator
 	division *division // of the input; nil: it is not divided
 	keys     *keyMaker
-	order    order // of rows as they are kept
+	order    order // of rows as they are kept, without the keys of groups
 	extra    []term
-	limit    int64
+	limit    int64 // of rows that are not yielded yet
 	node     *plan.Sort
+	groups   order        // the first keys, of rows of the input
+	group    []expr.Value // the values of these in the present group, at their places
+	text     []byte       // of group
 
 	room   int          // for how many places there is room at first
 	width  int          // of the rows of the input
@@ -168,18 +178,27 @@ func (r *runner) sort(n *plan.Sort) (operator, error) {
 
 // sortOver returns the sort of an input that is compiled already.
 func (r *runner) sortOver(n *plan.Sort, input operator) (*sortRows, error) {
-	keys, err := r.keyMaker(plan.OrderExprs(n.Keys))
+	groups, rest := n.Keys[:n.Prefix], n.Keys[n.Prefix:]
+	keys, err := r.keyMaker(plan.OrderExprs(rest))
 	if err != nil {
 		return nil, err
 	}
-	s := &sortRows{runner: r, input: input, keys: keys, order: newOrder(n.Keys), limit: n.Limit,
-		node: n, width: len(n.Input.Layout()), room: roomFor(n.Input.Estimate().Rows)}
+	s := &sortRows{runner: r, input: input, keys: keys, order: newOrder(rest), limit: n.Limit,
+		node: n, width: len(n.Input.Layout())}
 	for i, t := range keys.terms {
 		if s.order.at[i] = t.at; t.at < 0 {
 			s.order.at[i] = s.width + len(s.extra)
 			s.extra = append(s.extra, t)
 		}
 	}
+	if n.Prefix > 0 {
+		s.groups = newOrder(groups)
+		for i, k := range groups {
+			s.groups.at[i] = k.Expr.(expr.Slot).I // the planner knows orders by columns
+		}
+		return s, nil
+	}
+	s.room = roomFor(n.Input.Estimate().Rows)
 	if n.Limit > 0 && len(s.extra) == 0 {
 		s.gate(input)
 	}
@@ -226,8 +245,11 @@ func accessOf(op operator) *access {
 }
 
 func (s *sortRows) run(yield func([]expr.Value) bool) error {
-	if s.limit == 0 {
+	switch {
+	case s.limit == 0:
 		return nil
+	case s.node.Prefix > 0:
+		return s.runGroups(yield)
 	}
 	parts, err := s.readAll()
 	defer func() {
@@ -239,6 +261,60 @@ func (s *sortRows) run(yield func([]expr.Value) bool) error {
 		return err
 	}
 	return merged(parts, yield)
+}
+
+// runGroups sorts the groups of the input one by one.
+func (s *sortRows) runGroups(yield func([]expr.Value) bool) error {
+	defer func() { s.end(); s.limit, s.group = s.node.Limit, nil }()
+	s.begin()
+	more := true
+	counted := func(row []expr.Value) bool {
+		s.limit--
+		more = yield(row) && s.limit != 0
+		return more
+	}
+	var failed error
+	err := number(s.input)(func(seq int64, row []expr.Value) bool {
+		if s.group == nil || s.groups.compare(s.group, row) != 0 {
+			if failed = s.yieldGroup(counted); failed != nil || !more {
+				return false
+			}
+			s.enter(row)
+		}
+		failed = s.add(seq, row)
+		return failed == nil
+	})
+	if err = first(failed, err); err != nil || !more {
+		return err
+	}
+	return s.yieldGroup(counted)
+}
+
+// enter begins the group of a row.
+func (s *sortRows) enter(row []expr.Value) {
+	s.store.clear()
+	s.spool.close()
+	s.kept.release()
+	s.places, s.runs, s.last = s.places[:0], nil, nil
+	s.kind, s.mixed = expr.KindNull, false
+	if s.group == nil {
+		s.group = make([]expr.Value, s.width)
+	}
+	s.text = s.text[:0]
+	for _, at := range s.groups.at {
+		s.group[at], s.text = row[at].CloneInto(s.text)
+	}
+}
+
+// yieldGroup yields the rows that were added, in order.
+func (s *sortRows) yieldGroup(yield func([]expr.Value) bool) error {
+	if err := s.added(); err != nil {
+		return err
+	}
+	if s.runs == nil {
+		return s.yieldPlaces(yield)
+	}
+	return s.runs.merge(func(_ int64, row []expr.Value) bool { return yield(row) })
 }
 
 // readAll reads the input, into this sort and those of the helpers of a division.
@@ -265,8 +341,7 @@ func (s *sortRows) readAll() (parts []*sortRows, err error) {
 
 // read reads rows and brings those in memory into order.
 func (s *sortRows) read(in numbered) error {
-	s.kept, s.kind, s.mixed = s.keeper("sort"), expr.KindNull, false
-	s.spool = s.runner.spool("sort", s.actual(s.node))
+	s.begin()
 	var failed error
 	err := in(func(seq int64, row []expr.Value) bool {
 		failed = s.add(seq, row)
@@ -275,6 +350,17 @@ func (s *sortRows) read(in numbered) error {
 	if err := first(failed, err); err != nil {
 		return err
 	}
+	return s.added()
+}
+
+// begin makes the sort ready for rows.
+func (s *sortRows) begin() {
+	s.kept, s.kind, s.mixed = s.keeper("sort"), expr.KindNull, false
+	s.spool = s.runner.spool("sort", s.actual(s.node))
+}
+
+// added brings what was added last into order.
+func (s *sortRows) added() error {
 	if s.runs != nil {
 		return s.spill()
 	}
@@ -372,6 +458,20 @@ func (s *sortRows) mergeInMemory(parts []*sortRows, yield func([]expr.Value) boo
 	return nil
 }
 
+// yieldPlaces yields the rows in memory, which are in order.
+func (s *sortRows) yieldPlaces(yield func([]expr.Value) bool) error {
+	row := s.pair[0]
+	for _, p := range s.places {
+		if _, err := s.store.read(p.at, row); err != nil {
+			return err
+		}
+		if !yield(row[:s.width:s.width]) {
+			break
+		}
+	}
+	return nil
+}
+
 // arrange brings what is in memory into order.
 func (s *sortRows) arrange() error {
 	for i := range s.top {
@@ -382,6 +482,9 @@ func (s *sortRows) arrange() error {
 	if s.pair[0] == nil {
 		n := s.width + len(s.extra)
 		s.pair = [2][]expr.Value{make([]expr.Value, n), make([]expr.Value, n)}
+	}
+	if len(s.places) < 2 {
+		return nil
 	}
 	if s.mixed {
 		slices.SortFunc(s.places, s.compareAt)
@@ -533,7 +636,8 @@ func (s *sortRows) spill() error {
 }
 
 func (s *sortRows) newRuns() *runs {
-	return &runs{spool: s.spool, keys: s.keys, order: newOrder(s.node.Keys), limit: s.limit}
+	return &runs{spool: s.spool, keys: s.keys, order: newOrder(s.node.Keys[s.node.Prefix:]),
+		limit: s.limit}
 }
 
 // Len, Less, Swap, Push and Pop implement heap.Interface: the last row is on top.

@@ -256,7 +256,11 @@ func (b *binder) project(n *Project) (Node, error) {
 
 func (b *binder) sort(n *Sort) (Node, error) {
 	in, err := b.bind(n.Input)
-	return &Sort{Step: n.Step, Input: in, Keys: b.keys(n.Keys), Limit: -1}, err
+	out := &Sort{Step: n.Step, Input: in, Keys: b.keys(n.Keys), Prefix: n.Prefix, Limit: -1}
+	if s, ok := in.(*Sort); ok { // of a path whose order cannot be had
+		out.Input, out.Prefix = s.Input, 0
+	}
+	return out, err
 }
 
 func (b *binder) limit(n *limit) (Node, error) {

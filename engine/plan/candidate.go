@@ -121,7 +121,7 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 			}
 			continue
 		}
-		paths = q.variants(paths, p, wants)
+		paths = q.variants(paths, p, wants, e.Rows())
 		paths = append(paths, q.skipRanges(p, e)...)
 		if s := p.shallow(e); s != nil {
 			paths = append(paths, s)

@@ -61,7 +61,7 @@ func (q *query) extreme(c expr.Column, largest bool) (best Node) {
 	e := newEstimator(&r, &q.scope.opt)
 	wants := []want{{order: []operator.OrderColumn{wanted}}}
 	for _, x := range indexes {
-		for _, p := range q.variants(nil, q.newPath(&r, x, false), wants) {
+		for _, p := range q.variants(nil, q.newPath(&r, x, false), wants, 0) {
 			if !p.ordered {
 				continue
 			}

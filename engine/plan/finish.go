@@ -23,6 +23,7 @@ func (q *query) plan() (Node, error) {
 		}
 	}
 	q.tieOrder()
+	q.columns, _ = q.columnOrder(q.total)
 	found, err := q.joinAll(q.wants())
 	short := q.shortcuts()
 	if err != nil && (asFullScan(err) == nil || len(short) == 0) {
@@ -47,8 +48,8 @@ func (q *query) plan() (Node, error) {
 // wants returns the orders that the steps above the joins could use, of columns of one
 // relation.
 func (q *query) wants() (wants []want) {
-	if order, ok := q.columnOrder(q.total); ok && len(order) > 0 && !q.grouped {
-		wants = append(wants, want{order: order})
+	if len(q.columns) > 0 && !q.grouped {
+		wants = append(wants, want{order: q.columns, part: true})
 	}
 	if order, ok := q.columnOrder(q.groupOrder()); ok && len(order) > 0 && len(q.groups) > 0 {
 		wants = append(wants, want{order: order})
@@ -59,12 +60,16 @@ func (q *query) wants() (wants []want) {
 	return wants
 }
 
-// columnOrder returns an order by columns of one relation.
-func (q *query) columnOrder(order []Order) (columns []operator.OrderColumn, ok bool) {
+// columnOrder returns the first columns of an order that are of one relation; all says that there
+// are no other ones.
+func (q *query) columnOrder(order []Order) (columns []operator.OrderColumn, all bool) {
 	for _, o := range order {
 		c, ok := o.Expr.(expr.Column)
 		if !ok || len(columns) > 0 && columns[0].Source != c.Source {
-			return nil, false
+			return columns, false
+		}
+		if columns == nil {
+			columns = make([]operator.OrderColumn, 0, len(order))
 		}
 		columns = append(columns, q.orderColumn(c, o.Desc, o.NullsLast))
 	}

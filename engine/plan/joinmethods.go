@@ -261,9 +261,9 @@ func (q *query) mergeJoin(c, in candidate, r *relation, j joinTerms, rows float6
 		return option{}, false
 	}
 	constants := q.facts[r.source].constants
-	ok, reverse := satisfies(order, in.order, in.total,
+	n, apart, reverse := satisfied(order, in.order, in.total,
 		func(operator.OrderColumn) bool { return false })
-	if !ok || reverse || !constants.Empty() && len(in.order) < len(order) {
+	if n < len(order) && !apart || reverse || !constants.Empty() && len(in.order) < len(order) {
 		return option{}, false
 	}
 	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()

@@ -13,8 +13,12 @@ import (
 // in any sequence.
 type want struct {
 	order []operator.OrderColumn
+	part  bool  // its first columns are of use, too, of many rows
 	group []int // ordinals of one relation
 }
+
+// fewSorted is how many rows are sorted in less time than it takes to plan how not to.
+const fewSorted = 256
 
 // maxConstants bounds the columns of a subquery that are looked at: a table has no more.
 const maxConstants = 256
@@ -71,33 +75,33 @@ func (p *path) tellsRowsApart() bool {
 	return true
 }
 
-// satisfies says whether rows that come in an order, or in the reverse of it, are ordered
-// as wanted. Columns that are constant need no order.
-func satisfies(want, have []operator.OrderColumn, total bool,
-	constants func(operator.OrderColumn) bool) (ok, reverse bool) {
-	i, decided := 0, false
-	for _, w := range want {
+// satisfied returns by how many first columns rows that come in an order, or in the reverse of it,
+// are ordered as wanted. Columns that are constant need no order. apart says that no two rows are
+// equal in those columns, as total says of have.
+func satisfied(want, have []operator.OrderColumn, total bool,
+	constants func(operator.OrderColumn) bool) (n int, apart, reverse bool) {
+	i := 0
+	for ; n < len(want); n++ {
+		w := want[n]
 		if constants(w) {
 			continue
 		}
 		if i == len(have) {
-			return total, reverse
+			break
 		}
 		h := have[i]
-		if h.Source != w.Source || h.Ordinal != w.Ordinal {
-			return false, false
-		}
 		turned := h.Desc != w.Desc
-		if w.Nullable && (h.NullsLast != w.NullsLast) != turned {
-			return false, false
+		if h.Source != w.Source || h.Ordinal != w.Ordinal || i > 0 && turned != reverse ||
+			w.Nullable && (h.NullsLast != w.NullsLast) != turned {
+			break
 		}
-		if decided && turned != reverse {
-			return false, false
-		}
-		reverse, decided = turned, true
+		reverse = turned
 		i++
 	}
-	return true, reverse
+	if i == 0 && n < len(want) {
+		n = 0 // constants alone are no order
+	}
+	return n, total && i == len(have), reverse
 }
 
 // groups says whether rows with equal values of the columns are neighbours.
@@ -135,8 +139,9 @@ func (p *path) listPrefix() (fixed int) {
 	return fixed
 }
 
-// variants appends a path, and again for each way in which its order serves a want.
-func (q *query) variants(all []*path, p *path, wants []want) []*path {
+// variants appends a path of a table of so many rows, and again for each way in which its order
+// serves a want.
+func (q *query) variants(all []*path, p *path, wants []want, rows float64) []*path {
 	first := len(all)
 	all = append(all, p)
 	constants := p.rel.constants()
@@ -151,7 +156,9 @@ func (q *query) variants(all []*path, p *path, wants []want) []*path {
 			order, total := p.orderFrom(fixed)
 			ok, reverse := false, false
 			if w.order != nil {
-				ok, reverse = satisfies(w.order, order, total, isConstant)
+				n, apart, turned := satisfied(w.order, order, total, isConstant)
+				ok, reverse = apart || n == len(w.order) ||
+					n > 0 && w.part && rows > fewSorted, turned
 			} else {
 				ok = groups(w.group, order, p.rel.source, constants)
 			}

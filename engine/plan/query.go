@@ -30,7 +30,8 @@ type query struct {
 	having     []expr.Expr
 	outputs    []Output
 	order      []Order
-	total      []Order // order, with ties if there are cursors
+	total      []Order                // order, with ties if there are cursors
+	columns    []operator.OrderColumn // the first terms of total that are columns of one relation
 	limit      expr.Expr
 	offset     expr.Expr
 	page       bool

@@ -85,7 +85,7 @@ func (q *query) hasIndexFor(order []Order) bool {
 	}
 	for _, x := range indexes {
 		p := &path{q: q, rel: r, index: x, key: keyFor(r, x)}
-		if len(q.variants(nil, p, []want{{order: columns}})) > 1 {
+		if len(q.variants(nil, p, []want{{order: columns}}, 0)) > 1 {
 			return true
 		}
 	}
@@ -95,18 +95,55 @@ func (q *query) hasIndexFor(order []Order) bool {
 // sort puts the rows in order, unless they are.
 func (f *finisher) sort() {
 	order := f.q.total
-	if len(order) == 0 || f.isOrdered(order) {
+	prefix := f.ordered()
+	if prefix == len(order) {
 		return
 	}
-	s := &Sort{Step: f.step(), Input: f.n, Limit: -1}
+	s := &Sort{Step: f.step(), Input: f.n, Prefix: prefix, Limit: -1}
 	for _, o := range order {
 		f.charge(&s.Step, o.Expr)
 		o.Expr = f.slots(o.Expr)
 		s.Keys = append(s.Keys, o)
 	}
-	s.Expected.Cost += f.costs().SortCost(s.Expected.Rows, f.wanted())
-	s.Expected.Startup = s.Expected.Cost
+	f.priceSort(&s.Expected, order[:prefix])
 	f.n = s
+}
+
+// priceSort adds what it costs to sort the groups of rows that are equal in the first terms of an
+// order: one of all rows without any.
+func (f *finisher) priceSort(e *operator.Estimate, prefix []Order) {
+	c, wanted := f.costs(), f.wanted()
+	if len(prefix) == 0 {
+		e.Cost += c.SortCost(e.Rows, wanted)
+		e.Startup = e.Cost
+		return
+	}
+	groups, first := f.groupsWithin(prefix)
+	e.Startup = e.FirstRows(first*e.Rows) + c.SortCost(first*e.Rows, wanted)
+	e.Cost += groups * c.SortCost(e.Rows/groups, wanted)
+}
+
+// groupsWithin estimates how many groups are equal in terms that the rows are in the order of, and
+// the share of the first one.
+func (f *finisher) groupsWithin(prefix []Order) (groups, first float64) {
+	groups = 1
+	for _, o := range prefix {
+		groups *= f.q.valuesOf(o.Expr, f.c)
+	}
+	if p := f.c.path; p != nil {
+		columns := 0
+		for _, o := range prefix {
+			at := slices.Index(p.key.Ordinals, o.Expr.(expr.Column).Ordinal)
+			columns = max(columns, at+1)
+		}
+		e := newEstimator(p.rel, &f.q.scope.opt)
+		groups = min(groups, e.Distinct(p.index, min(columns, p.own)))
+		if p.fixed == 0 && !restricts(p.pred, p.rel.source, p.key.Ordinals[0]) {
+			first = e.FirstShare(p.index, p.reverse)
+		}
+	}
+	groups = max(1, min(groups, f.n.Estimate().Rows))
+	return groups, max(first, 1/groups)
 }
 
 // wanted is how many rows LIMIT and OFFSET ask for, as far as is known; negative is all.
@@ -133,21 +170,23 @@ func (q *query) constantCount(e expr.Expr, none int64) int64 {
 	return none
 }
 
-// isOrdered says whether the rows come in an order anyway.
-func (f *finisher) isOrdered(order []Order) bool {
+// ordered returns in the order of how many first terms of ORDER BY the rows come anyway.
+func (f *finisher) ordered() int {
+	order := f.q.total
 	if f.c.path != nil && f.c.path.point || f.n.Estimate().Rows <= 1 && f.isSingle() {
-		return true
+		return len(order)
 	}
-	columns, ok := f.q.columnOrder(order)
-	if !ok {
-		return false
+	if g := f.groupNode(); len(f.q.columns) == 0 || g != nil && g.Mode != operator.GroupStreaming {
+		return 0
 	}
-	if g := f.groupNode(); g != nil && g.Mode != operator.GroupStreaming {
-		return false
+	n, apart, reverse := satisfied(f.q.columns, f.c.order, f.c.total, f.isConstant)
+	switch {
+	case reverse:
+		return 0
+	case apart || f.q.grouped && n > 0 && f.coversGroups(order[:n]):
+		return len(order)
 	}
-	ok, reverse := satisfies(columns, f.c.order, f.c.total || f.q.grouped && len(columns) > 0 &&
-		f.coversGroups(order), f.isConstant)
-	return ok && !reverse
+	return n
 }
 
 // isSingle says whether there is one group only.
@@ -200,8 +239,7 @@ func (f *finisher) cursorFilter() {
 	if !f.q.page {
 		return
 	}
-	if columns, ok := f.q.columnOrder(f.q.total); ok && len(columns) > 0 && !f.grouped &&
-		!f.projected {
+	if len(f.q.columns) > 0 && len(f.q.columns) == len(f.q.total) && !f.grouped && !f.projected {
 		if n := takingAfter(f.n); n != nil {
 			f.n = n
 			return

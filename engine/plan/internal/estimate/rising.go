@@ -203,6 +203,9 @@ func (e *Estimator) FirstShare(x *schema.Index, reverse bool) float64 {
 	if reverse {
 		end = k.Histogram.Bounds[len(k.Histogram.Bounds)-1]
 	}
+	if null, ok := e.null(x, 0); ok && bytes.HasPrefix(end, null) {
+		return k.Nulls
+	}
 	for _, h := range k.Heavy {
 		if bytes.HasPrefix(end, h.Key) {
 			return h.Fraction

@@ -38,7 +38,11 @@ func (e *Explanation) describe(n operator.Node, d *operator.Divisions) {
 		if e.Operator = "sort"; n.Limit >= 0 {
 			e.Operator = "top " + strconv.FormatInt(n.Limit, 10)
 		}
-		e.attr("by", sortKeys(n.Keys))
+		by := sortKeys(n.Keys[n.Prefix:])
+		if n.Prefix > 0 {
+			by += " within " + sortKeys(n.Keys[:n.Prefix])
+		}
+		e.attr("by", by)
 	case *operator.Limit:
 		e.Operator = "limit"
 		e.attrIf(n.Count >= 0, "count", strconv.FormatInt(n.Count, 10))

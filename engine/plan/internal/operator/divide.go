@@ -75,6 +75,9 @@ func (d *Divisions) walk(n Node, within bool) {
 			within = d.divideBelow(n, n.Input)
 		}
 	case *Sort:
+		if n.Prefix > 0 {
+			break // the order of the input is of use
+		}
 		d.loosen(n.Input)
 		if !within {
 			within = d.divideBelow(n, n.Input)

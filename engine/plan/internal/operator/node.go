@@ -180,6 +180,9 @@ type Sort struct {
 	Step
 	Input Node
 	Keys  []Order
+	// Prefix is the number of first Keys that the input is in the order of: rows with equal values
+	// of those are sorted by the others, group by group.
+	Prefix int
 	// Limit, if not negative, is how many rows are wanted: the executor keeps no more.
 	Limit int64
 }
