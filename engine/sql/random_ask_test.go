@@ -135,7 +135,7 @@ func (w *world) check(s step) error {
 // literal returns the step with literals in the place of parameters in the conditions of its check,
 // for some checks.
 func (s step) literal() step {
-	if s.check.choice%3 != 0 || slices.Contains(s.texts, "") {
+	if s.check.single || s.check.choice%3 != 0 || slices.Contains(s.texts, "") {
 		return s
 	}
 	c := *s.check
