@@ -2,6 +2,7 @@ package sql_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -119,8 +120,8 @@ func (w *writer) count(below int) string {
 	return fmt.Sprint(n)
 }
 
-// extremes are counts at which sums overflow, or no room can be had.
-var extremes = []int{0, 1, 1 << 30, 1<<31 - 1, 1 << 40, 1<<63 - 2, 1<<63 - 1}
+// extremes are counts at which sums overflow, or no room can be had, as wide as an int is.
+var extremes = []int{0, 1, 1 << 30, 1<<31 - 1, math.MaxInt >> 22, math.MaxInt - 1, math.MaxInt}
 
 // groups writes a query with aggregates. A key with a collation is not shown, nor the least
 // of its values, as any of those that are equal may stand for them.
