@@ -122,7 +122,8 @@ const joined = "SELECT o.note, p.name FROM orders o%s JOIN people p ON o.cust = 
 
 // query draws a query: plain, with an order and a limit, aggregated, or a join.
 func (g *generator) query() query {
-	order := g.pick("created", "created DESC", "amount", "id DESC", "cust")
+	order := g.pick("created", "created DESC", "amount", "id DESC", "cust", "cust, amount",
+		"status DESC, created", "region, vip", "day DESC, amount")
 	limit := g.pick(1, 10, 100)
 	switch g.IntN(12) {
 	case 9:
