@@ -25,7 +25,8 @@ const sumsName = "SHA256SUMS"
 
 // Backup writes a copy of a database to w: a tar archive of the files of a checkpoint, checksums,
 // and CURRENT last, so that a truncated archive is not a database. It has every commit acknowledged
-// before the call. Reads and writes go on meanwhile. RestoreFrom and tar read it.
+// before the call. Reads and writes go on meanwhile; Close of the database waits for what w does
+// not take yet. RestoreFrom and tar read it.
 func Backup(ctx context.Context, db *engine.DB, w io.Writer) (err error) {
 	ctx, done, err := db.Background(ctx)
 	if err != nil {
@@ -175,6 +176,12 @@ func unpack(ctx context.Context, in *tar.Reader, fsys vfs.FS, dir string) (err e
 		}
 		if !bytes.Equal(sums.Bytes(), want.Bytes()) {
 			return corrupt.New("backup", -1, "content", "the checksums of "+sumsName, "others")
+		}
+		// The end is read, too: what writes it to a pipe waits for that.
+		if h, err := in.Next(); err == nil {
+			return corrupt.New("backup", -1, "stream", "its end", h.Name)
+		} else if !errors.Is(err, io.EOF) {
+			return err
 		}
 		if err := errors.Join(out.sync(), fsys.SyncDir(dir)); err != nil {
 			return err
