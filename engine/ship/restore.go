@@ -53,6 +53,9 @@ func (t *Target) String() string {
 	if t.Version > 0 {
 		return fmt.Sprintf("version %d", t.Version)
 	}
+	if t.Time.IsZero() {
+		return "the last"
+	}
 	return t.Time.Format(time.RFC3339Nano)
 }
 

@@ -331,7 +331,11 @@ func TestRestoreWithoutADamagedBase(t *testing.T) {
 	ok(t, s.Round(ctx)) // the next base
 	h.ships(s, 2)
 	h.loseSST()
-	h.restores(ship.Target{}, h.last)
+	last := ship.Target{}
+	h.restores(last, h.last)
+	if last.String() != "the last" {
+		t.Errorf("the last moment is %q", last.String())
+	}
 	h.restores(ship.Target{Version: h.last - 1}, h.last-1)
 	// After a gap no log leads on from the base before.
 	h.dest.set(func(op, _ string) error { return errServer })
