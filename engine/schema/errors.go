@@ -6,6 +6,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/keycodec"
 )
 
 var (
@@ -22,7 +23,12 @@ func (c *Column) wrongType(v expr.Value) error {
 }
 
 func (c *Column) outOfRange(v expr.Value) error {
-	return fmt.Errorf("%w: column %q of type %s cannot hold %s", ErrRange, c.Name, c.typeName(), v)
+	what := v.String()
+	if v.Kind() == expr.KindFloat && c.Type == keycodec.TypeFixed {
+		what += ", a float, exactly: CAST rounds it, a text or a decimal is exact"
+	}
+	return fmt.Errorf("%w: column %q of type %s cannot hold %s",
+		ErrRange, c.Name, c.typeName(), what)
 }
 
 func (c *Column) noNull() error { return fmt.Errorf("%w: column %q", ErrNull, c.Name) }

@@ -37,7 +37,7 @@ type Buffer[T any] struct {
 	batch int            // Guarded by mu; counts writes
 }
 
-// NewBuffer returns a buffer for rows of a table. Flush or Close writes what is in it.
+// NewBuffer returns a buffer for rows of a table. Flush writes what is in it.
 func NewBuffer[T any](db *table.DB, t *Table[T], o *BufferOptions) (*Buffer[T], error) {
 	if _, err := t.bind(db); err != nil {
 		return nil, err
