@@ -192,8 +192,11 @@ func decodeProperties(data []byte) (*properties, error) {
 	if version == propertiesVersionValues {
 		for range r.count(2) {
 			v := base.ValueUse{Num: base.FileNum(r.uvarint()), Bytes: r.uvarint()}
-			if n := len(p.values); !r.bad && (v.Num == 0 || v.Bytes <= trailerBytes ||
-				n > 0 && v.Num <= p.values[n-1].Num) {
+			if r.bad {
+				break
+			}
+			if n := len(p.values); v.Num == 0 || v.Bytes <= trailerBytes ||
+				n > 0 && v.Num <= p.values[n-1].Num {
 				return nil, corrupt.New("", 0, what, "ascending value files that are used", v.Num)
 			}
 			p.values = append(p.values, v)
