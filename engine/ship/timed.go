@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"time"
 )
 
@@ -22,6 +23,9 @@ const listTimes = 10
 
 func (d *timed) within(ctx context.Context, times int64) (context.Context, context.CancelFunc) {
 	t := d.time * time.Duration(times)
+	if t/time.Duration(times) != d.time {
+		t = math.MaxInt64
+	}
 	return context.WithTimeoutCause(ctx, t, d.silence(t))
 }
 

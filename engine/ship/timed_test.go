@@ -3,6 +3,7 @@ package ship_test
 import (
 	"context"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -63,6 +64,12 @@ func TestTimeout(t *testing.T) {
 			t.Errorf("%s: %v", in, err)
 		}
 	}
+}
+
+// The longest Timeout is none for a list, which has ten times as long.
+func TestLongestTimeout(t *testing.T) {
+	h := newHarbor(t)
+	ok(t, h.start(ship.Options{Timeout: math.MaxInt64}).Close(ctx))
 }
 
 // A follower, which nobody else ends, does not wait for ever either.
