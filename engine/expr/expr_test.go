@@ -291,7 +291,7 @@ func TestLikePrefix(t *testing.T) {
 		{"%", 0, "", false, true}, {`a\%b%`, '\\', "a%b", false, true},
 		{`a\_`, '\\', "a_", true, false}, {`a\`, '\\', "a", false, false}, {`a\%`, 0, `a\`,
 			false, true},
-		{"\xff%", 0, "\xff", false, true},
+		{"\xc3%", 0, "\xc3", false, false}, {"\xc3\\\xa9", '\\', "é", false, false},
 	} {
 		prefix, exact, begins := expr.LikePrefix(c.pattern, c.escape)
 		if prefix != c.prefix || exact != c.exact || begins != c.begins {

@@ -10,10 +10,11 @@ import (
 
 // LikePrefix returns what every text that matches the pattern begins with. exact means
 // that only this text matches, begins that all texts with this prefix do; otherwise the
-// pattern has to be matched as well. escape is 0 if there is none. Under a collation the
-// prefix is a folded text.
+// pattern has to be matched as well, as one that is not UTF-8: its bytes stand for no part of a
+// character. escape is 0 if there is none. Under a collation the prefix is a folded text.
 func LikePrefix(pattern string, escape rune) (prefix string, exact, begins bool) {
 	var b strings.Builder
+	valid := utf8.ValidString(pattern)
 	for pattern != "" {
 		r, n := utf8.DecodeRuneInString(pattern)
 		switch {
@@ -23,14 +24,14 @@ func LikePrefix(pattern string, escape rune) (prefix string, exact, begins bool)
 			pattern = pattern[n:]
 			_, n = utf8.DecodeRuneInString(pattern)
 		case r == '%':
-			return b.String(), false, strings.Trim(pattern, "%") == ""
+			return b.String(), false, valid && strings.Trim(pattern, "%") == ""
 		case r == '_':
 			return b.String(), false, false
 		}
 		b.WriteString(pattern[:n])
 		pattern = pattern[n:]
 	}
-	return b.String(), true, false
+	return b.String(), valid, false
 }
 
 // isEscape is false for bytes that are not UTF-8: they all decode to one rune.
