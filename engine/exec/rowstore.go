@@ -44,13 +44,14 @@ func (s *rowStore) add(seq int64, row []expr.Value) (at rowPlace, size int) {
 
 // clear removes all rows. It keeps the memory of the last chunk, unless that is of one large row.
 func (s *rowStore) clear() {
+	var kept []byte
 	if n := len(s.chunks); n > 0 && cap(s.chunks[n-1]) <= maxChunkBytes {
-		s.chunks[0] = s.chunks[n-1][:0]
-		clear(s.chunks[1:])
-		s.chunks = s.chunks[:1]
-		return
+		kept = s.chunks[n-1][:0]
 	}
-	s.chunks = s.chunks[:0]
+	clear(s.chunks)
+	if s.chunks = s.chunks[:0]; kept != nil {
+		s.chunks = append(s.chunks, kept)
+	}
 }
 
 // read reads the first values of the row at a place, and its number.

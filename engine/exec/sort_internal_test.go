@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +84,24 @@ func TestNumbersOfStoredRows(t *testing.T) {
 			if most := least + 2; part < 256 && n <= 300 && size > most {
 				t.Errorf("row %d of part %d takes %d bytes, more than %d", n, part, size, most)
 			}
+		}
+	}
+}
+
+// A row store that is cleared keeps one chunk, and none of a large row.
+func TestRowStoreLetsGo(t *testing.T) {
+	for _, last := range []int{1, 2 * maxChunkBytes} {
+		var s rowStore
+		for _, n := range []int{maxChunkBytes, maxChunkBytes, last} {
+			s.add(0, []expr.Value{expr.String(strings.Repeat("x", n))})
+		}
+		s.clear()
+		kept := 0
+		for _, c := range s.chunks[:cap(s.chunks)] {
+			kept += cap(c)
+		}
+		if kept > maxChunkBytes {
+			t.Errorf("%d bytes are kept after a row of %d", kept, last)
 		}
 	}
 }
