@@ -2,8 +2,10 @@ package table_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -77,13 +79,21 @@ func TestConditionsOfUpdates(t *testing.T) {
 		return nil
 	}
 	ok(t, people.Update(ctx, row(t, 1), older, table.IfVersion(version)))
+	failed := func(err error, want string) {
+		t.Helper()
+		wantIs(t, err, table.ErrConditionFailed)
+		if !strings.Contains(err.Error(), "people: row (1): ") ||
+			!strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v, want one of people (1): %s", err, want)
+		}
+	}
 	for _, old := range []uint64{version, 0} {
 		err = people.Update(ctx, row(t, 1), older, table.IfVersion(old))
-		wantIs(t, err, table.ErrConditionFailed)
+		failed(err, fmt.Sprintf("the version is %d, not %d", version+1, old))
 	}
 	byName := expr.Column{Source: plan.Unresolved, Name: "age"}
 	err = people.Delete(ctx, row(t, 1), table.If(eq(byName, 30)))
-	wantIs(t, err, table.ErrConditionFailed)
+	failed(err, "age = 30 is FALSE")
 	set := []table.Assignment{{Column: 3, Value: expr.Param{Index: 0}}}
 	err = people.Set(ctx, row(t, 1), set, row(t, 77), table.If(eq(byName, 31)))
 	ok(t, err)

@@ -2,6 +2,7 @@ package table
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -31,14 +32,15 @@ func If(predicate expr.Expr, params ...any) Condition {
 	return c
 }
 
-// holds returns nil, ErrConditionFailed or another error.
+// holds returns nil, an error that matches ErrConditionFailed or another one.
 func (c *Condition) holds(t *schema.Table, it *store.Item, row []expr.Value) error {
 	if c.err != nil {
 		return c.err
 	}
 	if c.versioned {
 		if it.Version != c.version {
-			return ErrConditionFailed
+			return fmt.Errorf("%w: the version is %d, not %d", ErrConditionFailed, it.Version,
+				c.version)
 		}
 		return nil
 	}
@@ -48,7 +50,7 @@ func (c *Condition) holds(t *schema.Table, it *store.Item, row []expr.Value) err
 	}
 	truth, err := where.Test(row, c.params)
 	if err == nil && truth != expr.True {
-		err = ErrConditionFailed
+		err = fmt.Errorf("%w: %v is %v", ErrConditionFailed, c.where, truth)
 	}
 	return err
 }
@@ -87,8 +89,9 @@ func find(ctx context.Context, w *rowio.Writer, key []expr.Value, conditions []C
 		return it, nil, err
 	}
 	for i := range conditions {
-		if err := conditions[i].holds(w.Rules().Schema, &it, row); err != nil {
-			return it, nil, err
+		t := w.Rules().Schema
+		if err := conditions[i].holds(t, &it, row); err != nil {
+			return it, nil, fmt.Errorf("table: %s: row (%s): %w", t.Name, join(key), err)
 		}
 	}
 	return it, row, nil
