@@ -15,6 +15,8 @@
 //	cache_bytes=N    as engine.Options.CacheBytes
 //	memtable_bytes=N as engine.Options.MemtableBytes
 //	query_bytes=N    as table.Options.MemoryBytes
+//	retain_versions=24h
+//	                 as engine.Options.RetainVersions: how far AS OF reaches
 //	tx_age=10m       as table.Options.MaxTxAge: an older transaction is rolled back
 //	workers=N        as table.Options.Workers
 //	full_scan=refuse as table.Options.RefuseFullScan; the default is allow

@@ -579,6 +579,25 @@ func TestReturning(t *testing.T) {
 	}
 }
 
+// TestRetainVersions: with the option, AS OF finds what a row was.
+func TestRetainVersions(t *testing.T) {
+	db := open(t, ":memory:?retain_versions=24h")
+	exec(t, db, "CREATE TABLE t (id INT PRIMARY KEY, n INT)")
+	exec(t, db, "INSERT INTO t VALUES (1, 7)")
+	exec(t, db, "UPDATE t SET n = 8")
+	var n, version int
+	var err error
+	for n != 7 && version < 100 {
+		version++
+		err = db.QueryRow(fmt.Sprint("SELECT n FROM t AS OF ", version)).Scan(&n)
+	}
+	if n != 7 {
+		t.Errorf("no version has the row as it was: %v", err)
+	}
+	_, err = sql.Open("kstone", ":memory:?retain_versions=5")
+	failsWith(t, err, "is not a duration like 90s")
+}
+
 // TestTransactionAge: what a program has forgotten ends, and its connection is good again.
 func TestTransactionAge(t *testing.T) {
 	db := open(t, ":memory:?tx_age=20ms")

@@ -56,11 +56,11 @@ var options = map[string]option{
 	"query_bytes": func(s *source, value string) error {
 		return number(value, &s.table.MemoryBytes)
 	},
-	"tx_age": func(s *source, value string) (err error) {
-		if s.table.MaxTxAge, err = time.ParseDuration(value); err != nil || s.table.MaxTxAge <= 0 {
-			return errors.New("is not a duration like 90s or 10m")
-		}
-		return nil
+	"retain_versions": func(s *source, value string) error {
+		return duration(value, &s.engine.RetainVersions)
+	},
+	"tx_age": func(s *source, value string) error {
+		return duration(value, &s.table.MaxTxAge)
 	},
 	"workers": func(s *source, value string) error {
 		var n int64
@@ -82,6 +82,13 @@ func choose(value string, choices map[string]func()) error {
 func number(value string, n *int64) (err error) {
 	if *n, err = strconv.ParseInt(value, 10, 63); err != nil || *n < 1 {
 		return errors.New("is not a number above zero")
+	}
+	return nil
+}
+
+func duration(value string, d *time.Duration) (err error) {
+	if *d, err = time.ParseDuration(value); err != nil || *d <= 0 {
+		return errors.New("is not a duration like 90s or 10m")
 	}
 	return nil
 }
