@@ -70,7 +70,8 @@ const followRetain = 1 << 20
 // Follow restores the last commit of a destination into dir, unless a follower has done so, and
 // goes on with what is shipped from then on. If that has a gap, since the follower was away for
 // longer than the log is kept, it restores the last commit again, in place of what it has made;
-// for that time the disk has both.
+// for that time the disk has both. It does not wait for a first database at the destination: the
+// error then matches ErrEmpty, and a later call may succeed.
 func Follow(ctx context.Context, d Destination, dir string, o *FollowOptions) (*Follower, error) {
 	return followOn(ctx, d, vfs.OS(), dir, o)
 }
