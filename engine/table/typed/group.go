@@ -134,7 +134,8 @@ type Number interface {
 }
 
 // Total is what sums and averages become. Without values, numbers are 0 and an expr.Value, which
-// is exact, is NULL. A sum that is no int64 fails as one.
+// is exact, is NULL. A sum that is no int64 fails as one; of an int64 with decimal places, an int64
+// counts the smallest unit as the column does.
 type Total interface{ int64 | float64 | expr.Value }
 
 // Sum is the sum of the values of a column.
@@ -150,13 +151,18 @@ func Avg[T, R any, V Number, S Total](c Column[T, V], to func(*R) *S) Value[T, R
 // number is an output that is a number whatever the type of its column.
 func number[T, R any, S Total](f *field, name string, of plan.Aggregate,
 	to func(*R) *S) Value[T, R, S] {
+	coefficient := f.kind == kindCoefficient && of.Func != plan.Count
 	set := func(result unsafe.Pointer, v expr.Value) error {
 		ok := true
 		switch p := any(to((*R)(result))).(type) {
 		case *expr.Value:
 			*p = v.Clone()
 		case *int64:
-			*p, ok = v.AsInt()
+			if coefficient {
+				*p, ok = v.AsScaled(f.column.Scale)
+			} else {
+				*p, ok = v.AsInt()
+			}
 		case *float64:
 			*p, ok = v.AsFloat()
 		}
@@ -167,8 +173,13 @@ func number[T, R any, S Total](f *field, name string, of plan.Aggregate,
 		return nil
 	}
 	value := func(s S) expr.Value {
-		if v, ok := any(s).(expr.Value); ok {
-			return v
+		switch s := any(s).(type) {
+		case expr.Value:
+			return s
+		case int64:
+			if coefficient {
+				return expr.Scaled(s, f.column.Scale)
+			}
 		}
 		v, _ := expr.From(s) // never an error: an int64 or a float64
 		return v

@@ -128,6 +128,33 @@ func TestTotalsOfNothing(t *testing.T) {
 	}
 }
 
+// TestTotalsOfSmallestUnits: the sum of an int64 with decimal places counts what the column counts.
+func TestTotalsOfSmallestUnits(t *testing.T) {
+	db, trips, _, _ := openRides(t)
+	status := typed.By(trips.status, func(s *tripSum) *string { return &s.Status })
+	count := typed.Count(trips.cents, func(s *tripSum) *int64 { return &s.Count })
+	most := typed.Max(trips.cents, func(s *tripSum) *int64 { return &s.Last })
+	sum := typed.Sum(trips.cents, func(s *tripSum) *int64 { return &s.Dists })
+	avg := typed.Avg(trips.cents, func(s *tripSum) *int64 { return &s.Cars })
+	money := typed.Sum(trips.cents, func(s *tripSum) *float64 { return &s.Avg })
+	for _, cents := range []int64{399, 300} {
+		_, err := trips.UpdateWhere(ctx, db, trips.dist.Ge(0), trips.cents.Set(cents))
+		ok(t, err)
+		groups := 0
+		for s, err := range typed.GroupBy(trips.Where(), status, count, most, sum, avg, money).
+			Having(sum.Eq(10*cents)).All(ctx, db) {
+			groups++
+			if err != nil || s.Count != 10 || s.Last != cents || s.Dists != 10*cents ||
+				s.Cars != cents || s.Avg != float64(cents)/10 {
+				t.Errorf("%d: %+v, %v", cents, s, err)
+			}
+		}
+		if groups != 4 {
+			t.Errorf("%d: %d groups", cents, groups)
+		}
+	}
+}
+
 func TestDistinctOfAColumn(t *testing.T) {
 	db, trips, _, _ := openRides(t)
 	var users []string
