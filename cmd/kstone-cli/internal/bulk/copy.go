@@ -223,10 +223,12 @@ func (c *copier) write(ctx context.Context, chunk [][]expr.Value) error {
 				values = append(values, row[i])
 			}
 		}
+		moved := c.row(values)
+		key := fmt.Sprint(c.key(moved)) // of taken.Key texts are folded
 		chunk = slices.DeleteFunc(chunk, func(row []expr.Value) bool {
-			return fmt.Sprint(c.key(row)) == name
+			return fmt.Sprint(c.key(row)) == key
 		})
-		chunk = append(chunk, c.row(values))
+		chunk = slices.Insert(chunk, 0, moved) // large chunks are several commits
 		err = c.Write(ctx, chunk)
 	}
 	return err
