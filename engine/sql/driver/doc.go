@@ -36,9 +36,11 @@
 // # Values
 //
 // Arguments are what expr.From takes, and driver.Valuer. Each is converted to its column exactly,
-// or refused. Results are int64, uint64, float64, bool, string, []byte and time.Time (in UTC);
-// numbers of type DECIMAL, UUIDs, addresses and prefixes are texts, and a list is an []any: see
-// List. LastInsertId is the number of the last row inserted into a table with an IDENTITY column.
+// or refused; only times that are written are cut to the unit of their column. In comparisons they
+// are not: a row written with time.Now() is found by that time cut to the unit. Results are int64,
+// uint64, float64, bool, string, []byte and time.Time (in UTC); numbers of type DECIMAL, UUIDs,
+// addresses and prefixes are texts, and a list is an []any: see List. LastInsertId is the number of
+// the last row inserted into a table with an IDENTITY column.
 //
 // A text may hold several statements with semicolons between them. Arguments without names are
 // divided among them in their order. Of a query, those that return rows come last, and each is
