@@ -8,18 +8,24 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
 	"github.com/kstonedb/kstone/engine/store"
+	"github.com/kstonedb/kstone/engine/table"
 )
 
-// AS OF makes a statement one over the tables of the past: it is bound to the definitions of then,
-// by a session of its own. So it stands once, in the outermost query, and holds for all of it.
+// AS OF makes a query one over the tables of the past: it is bound to the definitions of then, by a
+// session of its own. So it stands once, in the outermost query, and holds for all of it. In INSERT
+// that is the query whose rows are inserted: what was cannot change, so that the transaction that
+// writes them need not read it.
 
-// asOf returns the moment of a query, or nil.
+// asOf returns the moment of a query, or of that of an INSERT; or nil.
 func asOf(s syntax.Statement) syntax.Expr {
 	if e, ok := s.(*syntax.Explain); ok {
 		s = e.Statement
 	}
-	q, ok := s.(*syntax.Select)
-	if !ok {
+	q, _ := s.(*syntax.Select)
+	if in, ok := s.(*syntax.Insert); ok {
+		q = in.Query
+	}
+	if q == nil {
 		return nil
 	}
 	for q.Set != nil {
@@ -35,7 +41,7 @@ func (b *binder) moment(m syntax.Expr) {
 	}
 	if m != b.asOf {
 		b.fail(m.Position(), "AS OF is the moment of a whole query: it stands in its first "+
-			"SELECT, and not in subqueries, views and statements that write")
+			"SELECT, and not in subqueries and views")
 	}
 	if p, ok := m.(*syntax.Param); ok {
 		b.param(p)
@@ -46,6 +52,10 @@ func (b *binder) moment(m syntax.Expr) {
 func (s *Stmt) momentOf(args []any) (m store.Moment, err error) {
 	b := &binder{text: s.text}
 	pos := s.past.Position()
+	if s.session.InTransaction() {
+		return m, b.failed(pos, nil, "a transaction reads one moment; COMMIT or ROLLBACK ends it, "+
+			"and AS OF is possible then")
+	}
 	var v expr.Value
 	err = syntax.Caught(func() {
 		switch e := s.past.(type) {
@@ -102,8 +112,12 @@ func (s *Stmt) at(ctx context.Context, m store.Moment, f func(*Stmt, store.Momen
 		b := &binder{text: s.text}
 		return b.refused(s.past.Position(), err)
 	}
-	err = f(&Stmt{session: Open(then), text: s.text, tree: s.tree, start: s.start, end: s.end}, m)
-	return errors.Join(err, then.Close())
+	past := &Stmt{session: Open(then), then: then, text: s.text, tree: s.tree, start: s.start,
+		end: s.end}
+	if _, ok := s.explained().(*syntax.Insert); ok {
+		past.session = s.session // of the tables that are written
+	}
+	return errors.Join(f(past, m), then.Close())
 }
 
 // held returns an argument that shares no memory with the caller's: that may be written to before
@@ -135,13 +149,31 @@ func (s *Stmt) boundThen() (b *binding, err error) {
 	return b, err
 }
 
+// execPast is execBound of an INSERT with AS OF.
+func (s *Stmt) execPast(ctx context.Context, args []any) (result Result, err error) {
+	m, err := s.momentOf(args)
+	if err != nil {
+		return Result{}, err
+	}
+	err = s.at(ctx, m, func(then *Stmt, _ store.Moment) (err error) {
+		result, err = then.execBound(ctx, args)
+		return err
+	})
+	return result, err
+}
+
+// source returns what the query of the statement is bound to and reads: the tables of AS OF, or
+// those of the session and reader.
+func (s *Stmt) source(reader table.Reader) (*table.DB, table.Reader) {
+	if s.then != nil {
+		return s.then, s.then
+	}
+	return s.session.db, reader
+}
+
 // queryPast is Query of a statement with AS OF. Why the tables are opened again for the rows: a
 // result that nobody reads holds nothing.
 func (s *Stmt) queryPast(ctx context.Context, args []any) (out *Rows, err error) {
-	if s.session.InTransaction() {
-		return nil, syntax.NewError(s.text, s.past.Position(), false, "a transaction reads one "+
-			"moment; COMMIT or ROLLBACK ends it, and AS OF is possible then")
-	}
 	m, err := s.momentOf(args)
 	if err != nil {
 		return nil, err

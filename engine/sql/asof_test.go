@@ -114,7 +114,12 @@ func testAsOfIsRefused(t *testing.T) {
 		{s, "SELECT v FROM t WHERE v = (SELECT v FROM t AS OF VERSION)", "in its first SELECT"},
 		{s, "SELECT v FROM t UNION SELECT v FROM t AS OF VERSION", "in its first SELECT"},
 		{s, "CREATE VIEW old AS SELECT v FROM t AS OF VERSION", "in its first SELECT"},
-		{s, "INSERT INTO t SELECT id + 1, v FROM t AS OF VERSION", "in its first SELECT"},
+		{s, "INSERT INTO t VALUES (2, (SELECT v FROM t AS OF VERSION))", "in its first SELECT"},
+		{s, "INSERT INTO t SELECT id, v FROM t AS OF VERSION", "row with the key (1)"},
+		{s, "INSERT INTO t SELECT id + 1, v, v FROM t AS OF VERSION", "3 values for the 2"},
+		{s, "INSERT INTO t SELECT id + 1, v FROM w AS OF VERSION", "no table w"},
+		{s, "INSERT INTO w SELECT id, v FROM t AS OF VERSION", "w is a view"},
+		{s, "INSERT INTO t SELECT id + 1, v FROM t AS OF '3h'", "is not kept"},
 		{s, "SELECT * FROM t AS OF VERSION JOIN gone ON TRUE", "after the last table"},
 		{s, "SELECT v FROM t AS OF '3h'", "is not kept"},
 		{s, "SELECT v FROM t AS OF 999999", "is not kept"},
@@ -135,9 +140,70 @@ func testAsOfIsRefused(t *testing.T) {
 		}
 	}
 	answerOf(t, s, "BEGIN")
-	if _, err := s.Query(t.Context(), then("SELECT v FROM t AS OF VERSION")); err == nil ||
-		!strings.Contains(err.Error(), "COMMIT or ROLLBACK") {
-		t.Errorf("in a transaction: %v", err)
+	_, err := s.Query(t.Context(), then("SELECT v FROM t AS OF VERSION"))
+	_, err2 := s.Exec(t.Context(), then("INSERT INTO t SELECT 2, v FROM t AS OF VERSION"))
+	for _, err := range []error{err, err2} {
+		if err == nil || !strings.Contains(err.Error(), "COMMIT or ROLLBACK") {
+			t.Errorf("in a transaction: %v", err)
+		}
 	}
 	s.Rollback()
+	if got := answerOf(t, s, "SELECT * FROM t"); got != "1 'b'" {
+		t.Errorf("what was refused has written: %s", got)
+	}
+}
+
+// INSERT of a query with AS OF reads tables and definitions of its moment, and writes those of now.
+//
+// Promise (history): INSERT … SELECT … AS OF brings rows of the past back into the tables of now.
+func TestInsertAsOf(t *testing.T) { synctest.Test(t, testInsertAsOf) }
+
+func testInsertAsOf(t *testing.T) {
+	s, then := pastSession(t, time.Hour)
+	var rows []string
+	for i := range 10_001 {
+		rows = append(rows, fmt.Sprintf("(%d)", i))
+	}
+	answerOf(t, s, "CREATE TABLE big (id INT PRIMARY KEY); INSERT INTO big VALUES "+
+		strings.Join(rows, ","))
+	time.Sleep(20 * time.Second)
+	answerOf(t, s, "DELETE FROM big")
+	time.Sleep(10 * time.Second)
+	for _, c := range []struct{ text, want string }{
+		{"INSERT INTO big SELECT id FROM big AS OF '15s'; SELECT count(*), max(id) FROM big",
+			"10001 10000"},
+		{"DELETE FROM t; INSERT INTO t SELECT * FROM t AS OF VERSION WHERE id = 1; " +
+			"SELECT * FROM t", "1 'a'"},
+		{"UPDATE t SET v = 'c'; INSERT OR IGNORE INTO t SELECT * FROM t AS OF VERSION; " +
+			"INSERT INTO t SELECT id + 1, v FROM t AS OF VERSION RETURNING id, v, " +
+			"(SELECT max(v) FROM t); SELECT * FROM t ORDER BY id",
+			"2 'a' 'c'\n1 'c'\n2 'a'"},
+		{"INSERT OR REPLACE INTO t SELECT * FROM t AS OF VERSION UNION SELECT * FROM gone; " +
+			"SELECT * FROM t ORDER BY id", "1 'a'\n2 'a'\n7 'x'"},
+		{"INSERT INTO t SELECT * FROM gone AS OF VERSION ON CONFLICT (id) DO UPDATE SET " +
+			"v = excluded.v || (SELECT min(v) FROM w); SELECT v FROM t WHERE id = 7", "'xa'"},
+		{"ALTER TABLE t ADD COLUMN n INT DEFAULT 5; DROP VIEW w; " +
+			"ALTER TABLE t DROP COLUMN v; DELETE FROM t; " +
+			"INSERT INTO t (id) SELECT id FROM t AS OF VERSION WHERE v = 'a'; " +
+			"INSERT INTO t SELECT id + 1, length(v) FROM t AS OF MOMENT; " +
+			"SELECT * FROM t ORDER BY id", "1 5\n2 1"},
+	} {
+		if got := answerOf(t, s, then(c.text)); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.text, got, c.want)
+		}
+	}
+	stmt, err := s.Prepare("INSERT INTO t SELECT id, ? FROM gone AS OF ? WHERE id = ? " +
+		"ON CONFLICT DO UPDATE SET n = excluded.n + ? RETURNING n")
+	ok(t, err)
+	for _, want := range []string{"4", "6"} {
+		got, err := read(stmt.Query(t.Context(), 4, then("VERSION"), 7, 2))
+		if err != nil || !slices.Equal(got, []string{want}) {
+			t.Errorf("with parameters: %s, %v, want %s", got, err, want)
+		}
+	}
+	stmt, err = s.Prepare(then("INSERT INTO big SELECT -id FROM gone AS OF VERSION"))
+	ok(t, err)
+	if reads, writes, err := stmt.Expected(t.Context()); err != nil || reads != 1 {
+		t.Errorf("expected: %v, %v, %v", reads, writes, err)
+	}
 }

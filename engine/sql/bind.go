@@ -16,6 +16,7 @@ import (
 // fails by panicking with an *Error: see syntax.Caught.
 type binder struct {
 	catalog catalog
+	then    catalog // of the query of an INSERT
 	text    string
 	params  params
 	// used are the tables of the statement, for errors of views; views are its views.

@@ -128,7 +128,10 @@ func (b *binder) insert(s *syntax.Insert) *boundInsert {
 // insertQuery binds the query of an INSERT; size checks how many columns it has.
 func (b *binder) insertQuery(s *syntax.Select, in *boundInsert,
 	size func(pos, n int)) *plan.Select {
+	now := b.catalog
+	b.catalog = b.then
 	sc := b.selectQuery(s, nil)
+	b.catalog = now
 	size(s.Pos, len(sc.outputs))
 	for range in.columns[len(sc.outputs):] {
 		sc.sel.Columns = append(sc.sel.Columns, plan.Output{Expr: b.params.now(), Name: "now"})

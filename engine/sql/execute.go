@@ -31,6 +31,9 @@ func (s *Stmt) run(ctx context.Context, args []any) (Result, error) {
 
 // execBound runs the statement, again if its tables have changed since it was bound.
 func (s *Stmt) execBound(ctx context.Context, args []any) (Result, error) {
+	if s.past != nil {
+		return s.execPast(ctx, args)
+	}
 	for {
 		result, b, err := s.exec(ctx, args)
 		if result.Rows > 0 || b == nil || !s.outdated(b, err) {

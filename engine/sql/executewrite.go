@@ -241,11 +241,12 @@ func (v *valuer) insertRows() (rows [][]expr.Value, err error) {
 		}
 		return rows, nil
 	}
-	prepared, err := v.stmt.session.db.Prepare(in.query)
+	db, reader := v.stmt.source(v.reader())
+	prepared, err := db.Prepare(in.query)
 	if err != nil {
 		return nil, err
 	}
-	found, err := prepared.Query(v.ctx, v.reader(), v.params...)
+	found, err := prepared.Query(v.ctx, reader, v.params...)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,8 @@ type Stmt struct {
 	start, end int // of the statement in text; end 0 is all of it
 	// past is the moment that the tables of the session are not yet those of: AS OF. Nil without.
 	past   syntax.Expr
-	values int // that parameters without names take, of PrepareParts
+	then   *table.DB // that the query reads; nil: that of the session
+	values int       // that parameters without names take, of PrepareParts
 	last   atomic.Pointer[binding]
 }
 
@@ -171,7 +172,9 @@ func (s *Stmt) selects() *syntax.Select {
 }
 
 func (s *Stmt) binder(p params) binder {
-	return binder{catalog: tables{s.session.db}, text: s.text, params: p, asOf: asOf(s.tree)}
+	then, _ := s.source(nil)
+	return binder{catalog: tables{s.session.db}, then: tables{then}, text: s.text, params: p,
+		asOf: asOf(s.tree)}
 }
 
 // present reports whether the tables are still those that were bound. Why all tables: a name may
@@ -211,15 +214,16 @@ func (s *Stmt) query(ctx context.Context, args []any) (*Rows, *binding, error) {
 		return nil, nil, err
 	}
 	prepared := b.prepared
+	db, reader := s.source(s.session.reader())
 	if sel := b.finds(); sel != nil {
-		if prepared, err = s.session.db.Prepare(sel); err != nil {
+		if prepared, err = db.Prepare(sel); err != nil {
 			return nil, b, b.binder.planError(err, s.start)
 		}
 	}
 	if prepared == nil { // EXPLAIN of what finds nothing
 		return nil, b, ErrNoResult
 	}
-	rows, err := prepared.Query(ctx, s.session.reader(), values...)
+	rows, err := prepared.Query(ctx, reader, values...)
 	if err != nil {
 		return nil, b, conflicted(b.binder.planError(err, s.start))
 	}
