@@ -426,7 +426,9 @@ func (w *world) changes(s step, text, changed string) error {
 	deletes := strings.HasPrefix(text, "DELETE")
 	if returning := c.returning; returning != "" {
 		if wantRows = want; !deletes {
-			wantRows, _, err = list(c.left[0].text)
+			if wantRows, _, err = list(c.left[0].text); err != nil {
+				return w.mishap(s, err)
+			}
 		} else {
 			returning = "id"
 		}
