@@ -66,7 +66,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// The longest Timeout is none for a list, which has ten times as long.
+// A list has ten times the Timeout; ten times the longest one is not less.
 func TestLongestTimeout(t *testing.T) {
 	h := newHarbor(t)
 	ok(t, h.start(ship.Options{Timeout: math.MaxInt64}).Close(ctx))

@@ -644,7 +644,7 @@ func (w *writer) existing() *check {
 		of.name)
 	columns := "x.id"
 	n := w.IntN(6)
-	if n > 3 { // the same subquery in two places, of which one knows more of its operand
+	if n > 3 { // the same subquery twice: one place knows more of its operand
 		columns += strings.Replace(", "+within, of.name, w.like(of).name, 1)
 		text = strings.Replace(text, "x.id", columns, 1)
 		c.p = "x." + of.name + " " + w.comparison() + " " + w.operand(of.kind)

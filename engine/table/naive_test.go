@@ -82,7 +82,7 @@ func with(texts []string, more string) (out []string) {
 	return out
 }
 
-// outcome is what a write makes of the rows, the last ones of which it writes.
+// outcome is what a write makes of the rows; those that it writes come last.
 type outcome struct {
 	rows  []modelRow
 	fresh int
