@@ -25,7 +25,9 @@ import (
 // ends so at its next item; Close may meet any call; nothing is left running. Also
 // `TestIterationAcrossClose`, `TestCloseMeetsEverything`, `TestNothingIsLeftRunning`.
 func TestEverythingAfterClose(t *testing.T) {
-	db, err := engine.Open("test", &engine.Options{InMemory: true})
+	db, err := engine.Open("test", &engine.Options{InMemory: true, RetainBytes: 1 << 20})
+	ok(t, err)
+	consumer, err := db.Consumer("c", engine.Position{})
 	ok(t, err)
 	for i := range 10 {
 		ok(t, db.Put(pksk("p", fmt.Sprint(i)), nil))
@@ -60,6 +62,8 @@ func TestEverythingAfterClose(t *testing.T) {
 	calls["Tx.Query"] = first(tx.Query(ctx, q))
 	calls["Tx.Scan"] = first(tx.Scan(ctx, engine.Scan{}))
 	calls["Tx.DeleteRange"] = func() error { return tx.DeleteRange(q.PK, engine.SKCondition{}) }
+
+	calls["Ack"] = func() error { return consumer.Ack(engine.Position{}) }
 
 	wantIs(t, db.Close(), engine.ErrLeaked)
 	wantIs(t, db.Close(), engine.ErrLeaked) // the same answer again

@@ -87,7 +87,10 @@ func (h *History) Ack(name string, p Position) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.consumers[name]
-	if c == nil {
+	switch {
+	case h.closed:
+		return kv.ErrClosed
+	case c == nil:
 		return ErrUnknownConsumer
 	}
 	c.acked = p
@@ -112,14 +115,8 @@ func (h *History) Drop(name string) error {
 	return err
 }
 
-// storePositions makes the positions durable that have changed.
-func (h *History) storePositions() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.storeLocked()
-}
-
-// storeLocked is storePositions. Why over the edit: what is known is stored in the same order.
+// storeLocked makes the positions durable that have changed. Why over the edit: what is known is
+// stored in the same order.
 func (h *History) storeLocked() error {
 	changed := map[string]string{}
 	for name, c := range h.consumers {

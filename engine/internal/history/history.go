@@ -69,6 +69,7 @@ type History struct {
 	times     times                // guarded by mu
 	floor     base.SeqNum          // of what is read of the past; guarded by mu
 	raised    int64                // when it was, in milliseconds; guarded by mu
+	closed    bool                 // positions are stored no more; guarded by mu
 
 	// share is what consumers hold of Limits.Bytes, or their age of Limits.Consumers, in
 	// thousandths, if writers wait for them.
@@ -131,8 +132,11 @@ func (h *History) tick() {
 			return
 		case <-t.C:
 		}
-		h.note()
-		if err := h.storePositions(); err != nil {
+		h.mu.Lock()
+		h.noteLocked()
+		err := h.storeLocked()
+		h.mu.Unlock()
+		if err != nil {
 			h.env.Logger.Warn("positions of consumers are not stored", "err", err)
 		}
 		if h.limits.Versions > 0 {
@@ -142,28 +146,24 @@ func (h *History) tick() {
 	}
 }
 
-// note enters the newest commit of the present into the time index.
-func (h *History) note() {
+// noteLocked enters the newest commit of the present into the time index.
+func (h *History) noteLocked() {
 	age := max(leastLag, h.limits.Versions, h.limits.Age, h.limits.Consumers)
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.times.note(h.env.Log.LastSeq(), h.env.NowMs(), age)
 }
 
 // Close makes the positions of consumers durable and ends the history.
 func (h *History) Close() error {
-	if !h.works() || h.env.Store == nil {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return h.times.close()
-	}
 	close(h.stop)
 	h.work.Wait()
-	h.note()
-	err := h.storePositions()
 	h.mu.Lock() // readers of the past may ask for the times of commits
 	defer h.mu.Unlock()
-	return errors.Join(err, h.times.close())
+	h.closed = true
+	if !h.works() || h.env.Store == nil {
+		return h.times.close()
+	}
+	h.noteLocked()
+	return errors.Join(h.storeLocked(), h.times.close())
 }
 
 // Trim forgets what no reader needs, and what exceeds the limits, oldest first. Log that is only

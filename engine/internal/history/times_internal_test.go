@@ -170,7 +170,7 @@ func TestTimesForget(t *testing.T) {
 	for i := range base.SeqNum(n) {
 		x.append(entry{i + 1, int64(i) * 1000})
 	}
-	reader := &History{env: *env, limits: Limits{Versions: time.Hour}}
+	reader := &History{env: *env, limits: Limits{Versions: time.Hour}, stop: make(chan struct{})}
 	reader.env.Store, reader.env.Visible = nil, func() base.SeqNum { return n + 1 }
 	ok(t, reader.times.open(&reader.env))
 	x.forget(n/2 - 5) // not worth it
