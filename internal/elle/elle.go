@@ -125,6 +125,10 @@ func (c *check) read(i int, o Op, own []int) {
 		case !there:
 			c.problem("garbage: transaction %d read %d in list %d", i, v, o.List)
 			return
+		case w == i:
+			c.problem("internal: transaction %d read %d in list %d before it appended it", i, v,
+				o.List)
+			return
 		case c.txs[w].Aborted:
 			c.problem("G1a: transaction %d read %d of list %d, which %d never committed",
 				i, v, o.List, w)
@@ -132,7 +136,7 @@ func (c *check) read(i int, o Op, own []int) {
 		}
 	}
 	if n := len(ext); n > 0 {
-		if w := c.writer[ext[n-1]]; w != i && c.last[[2]int{w, o.List}] != ext[n-1] {
+		if w := c.writer[ext[n-1]]; c.last[[2]int{w, o.List}] != ext[n-1] {
 			c.problem("G1b: transaction %d read list %d in the middle of transaction %d",
 				i, o.List, w)
 		}

@@ -95,6 +95,9 @@ func anomalies() map[string]anomalyCase {
 		"orders that differ": {"incompatible", []listTx{
 			txOf(a(1, 1)), txOf(a(1, 2)), txOf(r(1, 1, 2)), txOf(r(1, 2)),
 		}},
+		"own append too early": {"internal", []listTx{
+			txOf(r(1, 1), a(1, 1), r(1, 1, 1)), txOf(r(1, 1, 1)),
+		}},
 		"own append unseen": {"internal", []listTx{txOf(a(1, 1), r(1)), txOf(r(1, 1))}},
 		"stale read": {"G-single (lost update or read skew), by real time", []listTx{
 			txOf(a(1, 1)).during(1, 2), txOf(r(1)).during(3, 4), txOf(r(1, 1)).during(5, 6),
