@@ -16,14 +16,11 @@ import (
 	"time"
 )
 
-// suite is some of the tests of a package: those that match run, all if it is empty.
-type suite struct{ pkg, run string }
+// engineNet has the tests that see most of the engine and of what is below it.
+const engineNet = "./engine/internal/suite"
 
-// engineNet are the tests of the engine that see most of what is below it.
-var engineNet = suite{"./engine", "Model|Programs|PowerCut|Crash|Linear"}
-
-// nets are the tests that run if those of the package itself notice nothing.
-var nets = map[string][]suite{
+// nets are the packages whose tests run if those of the package itself notice nothing.
+var nets = map[string][]string{
 	"./internal/rangedel": {engineNet},
 	"./internal/manifest": {engineNet},
 	"./compaction":        {engineNet},
@@ -31,12 +28,17 @@ var nets = map[string][]suite{
 	"./stripe":            {engineNet},
 	"./memtable":          {engineNet},
 	"./sst":               {engineNet},
-	"./keycodec":          {{"./engine/plan", ""}},
-	"./engine/schema":     {{"./engine/table", ""}, {"./engine/sql", ""}},
-	"./engine/plan/spans": {{"./engine/plan", ""}, {"./engine/table", ""}, {"./engine/sql", ""}},
-	"./engine/table":      {{"./engine/table/typed", ""}, {"./engine/sql", ""}},
+	"./keycodec":          {"./engine/plan"},
+	"./engine":            {engineNet},
+	"./engine/schema":     {"./engine/table", "./engine/sql"},
+	"./engine/plan/spans": {"./engine/plan", "./engine/table", "./engine/sql"},
+	"./engine/table":      {"./engine/table/typed", "./engine/sql"},
 
-	"./engine/table/internal/rowio": {{"./engine/table", ""}, {"./engine/table/typed", ""}},
+	"./engine/internal/commit":      {"./engine", engineNet},
+	"./engine/internal/history":     {"./engine", engineNet},
+	"./engine/internal/read":        {"./engine", engineNet},
+	"./engine/internal/upkeep":      {"./engine", engineNet},
+	"./engine/table/internal/rowio": {"./engine/table", "./engine/table/typed"},
 }
 
 const (
@@ -53,12 +55,12 @@ type lab struct {
 	dir string
 
 	mu    sync.Mutex
-	bases map[suite]func() (*baseline, error)
+	bases map[string]func() (*baseline, error) // by package
 }
 
 func newLab() (*lab, error) {
 	dir, err := os.MkdirTemp("", "kstone-mutants-")
-	return &lab{dir: dir, bases: map[suite]func() (*baseline, error){}}, err
+	return &lab{dir: dir, bases: map[string]func() (*baseline, error){}}, err
 }
 
 func (l *lab) close() { _ = os.RemoveAll(l.dir) }
@@ -77,21 +79,20 @@ func (l *lab) try(ctx context.Context, m mutant) (v verdict, err error) {
 	if err != nil {
 		return v, err
 	}
-	own := suite{m.Pkg, ""}
-	for _, s := range append([]suite{own}, nets[m.Pkg]...) {
-		base, err := l.baseline(ctx, s)
+	for _, pkg := range append([]string{m.Pkg}, nets[m.Pkg]...) {
+		base, err := l.baseline(ctx, pkg)
 		if err != nil {
 			return v, err
 		}
 		bin := filepath.Join(dir, "test.exe")
-		if out, err := build(ctx, bin, s.pkg, "-overlay="+overlay); err != nil {
-			if s == own && ctx.Err() == nil {
+		if out, err := build(ctx, bin, pkg, "-overlay="+overlay); err != nil {
+			if pkg == m.Pkg && ctx.Err() == nil {
 				v.Outcome = invalid
 				return v, nil
 			}
-			return v, fmt.Errorf("build %s: %w\n%s", s.pkg, err, out)
+			return v, fmt.Errorf("build %s: %w\n%s", pkg, err, out)
 		}
-		v.Outcome, v.By, err = base.judge(ctx, s, bin)
+		v.Outcome, v.By, err = base.judge(ctx, pkg, bin)
 		if err != nil || v.Outcome != survived {
 			return v, err
 		}
@@ -123,25 +124,25 @@ func build(ctx context.Context, bin, pkg string, flags ...string) ([]byte, error
 	return exec.CommandContext(ctx, "go", append(args, pkg)...).CombinedOutput()
 }
 
-// baseline is a suite on the source as it is.
+// baseline is how the tests of a package run on the source as it is.
 type baseline struct {
 	flags []string // of every run
 	parts []part
 }
 
-// part is some of the tests of a suite, with what they take.
+// part is some of the tests of a package, with what they take.
 type part struct {
 	flags []string
 	limit time.Duration
 }
 
-// baseline runs a suite without a change, once.
-func (l *lab) baseline(ctx context.Context, s suite) (*baseline, error) {
+// baseline runs the tests of a package without a change, once.
+func (l *lab) baseline(ctx context.Context, pkg string) (*baseline, error) {
 	l.mu.Lock()
-	once := l.bases[s]
+	once := l.bases[pkg]
 	if once == nil {
-		once = sync.OnceValues(func() (*baseline, error) { return l.measure(ctx, s) })
-		l.bases[s] = once
+		once = sync.OnceValues(func() (*baseline, error) { return l.measure(ctx, pkg) })
+		l.bases[pkg] = once
 	}
 	l.mu.Unlock()
 	return once()
@@ -149,23 +150,23 @@ func (l *lab) baseline(ctx context.Context, s suite) (*baseline, error) {
 
 var passed = regexp.MustCompile(`(?m)^--- PASS: (\S+) \((\S+)\)$`)
 
-func (l *lab) measure(ctx context.Context, s suite) (*baseline, error) {
+func (l *lab) measure(ctx context.Context, pkg string) (*baseline, error) {
 	dir, err := os.MkdirTemp(l.dir, "")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	bin := filepath.Join(dir, "test.exe")
-	if out, err := build(ctx, bin, s.pkg); err != nil {
-		return nil, fmt.Errorf("build %s: %w\n%s", s.pkg, err, out)
+	if out, err := build(ctx, bin, pkg); err != nil {
+		return nil, fmt.Errorf("build %s: %w\n%s", pkg, err, out)
 	}
-	b := &baseline{flags: []string{"-test.failfast", "-test.run=" + s.run}}
-	if _, err := test(ctx, s.pkg, bin, "-test.run=^$", "-rapid.nofailfile"); err == nil {
+	b := &baseline{flags: []string{"-test.failfast"}}
+	if _, err := test(ctx, pkg, bin, "-test.run=^$", "-rapid.nofailfile"); err == nil {
 		b.flags = append(b.flags, "-rapid.nofailfile") // a failure leaves no file in the tree
 	}
-	out, err := test(ctx, s.pkg, bin, append(b.flags, "-test.v", "-test.timeout=30m")...)
+	out, err := test(ctx, pkg, bin, append(b.flags, "-test.v", "-test.timeout=30m")...)
 	if err != nil {
-		return nil, fmt.Errorf("tests of %s without a mutation: %w\n%s", s.pkg, err, tail(out))
+		return nil, fmt.Errorf("tests of %s without a mutation: %w\n%s", pkg, err, tail(out))
 	}
 	var names []string
 	var fast, slow time.Duration
@@ -198,11 +199,11 @@ func tail(s string) string { return s[max(0, len(s)-4000):] }
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^panic: (.*)|^fatal error: (.*)`)
 
 // judge runs the binary of a mutant.
-func (b *baseline) judge(ctx context.Context, s suite, bin string) (outcome, by string, err error) {
+func (b *baseline) judge(ctx context.Context, pkg, bin string) (outcome, by string, err error) {
 	for _, p := range b.parts {
 		flags := append(append([]string{}, b.flags...), p.flags...)
 		limited, cancel := context.WithTimeout(ctx, p.limit+extraTime)
-		out, err := test(limited, s.pkg, bin, append(flags, "-test.timeout="+p.limit.String())...)
+		out, err := test(limited, pkg, bin, append(flags, "-test.timeout="+p.limit.String())...)
 		hangs := limited.Err() != nil || strings.Contains(out, "panic: test timed out after")
 		cancel()
 		switch {
@@ -210,9 +211,9 @@ func (b *baseline) judge(ctx context.Context, s suite, bin string) (outcome, by 
 			return "", "", ctx.Err()
 		case err == nil:
 		case hangs:
-			return timeout, s.pkg, nil
+			return timeout, pkg, nil
 		default:
-			by = s.pkg
+			by = pkg
 			if m := failed.FindStringSubmatch(out); m != nil {
 				by += " " + m[1] + m[2] + m[3]
 			}

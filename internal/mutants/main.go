@@ -24,7 +24,8 @@ import (
 var core = []string{
 	"./internal/rangedel", "./internal/manifest", "./compaction", "./wal", "./stripe",
 	"./memtable", "./sst", "./keycodec", "./engine/schema", "./engine/plan/spans", "./zonemap",
-	"./zonemap/keyset", "./engine",
+	"./zonemap/keyset", "./engine", "./engine/internal/commit", "./engine/internal/history",
+	"./engine/internal/read", "./engine/internal/upkeep",
 }
 
 const workers = 2
