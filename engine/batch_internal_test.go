@@ -62,9 +62,7 @@ func TestRoomInABatch(t *testing.T) {
 func TestRoomOfDeleteScans(t *testing.T) {
 	from, to := Key{PK: []byte("from")}, Key{PK: []byte("to")}
 	one := NewBatch()
-	if err := one.DeleteScan(from, to); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, one.DeleteScan(from, to))
 	for _, over := range []int{0, 1} {
 		b := NewBatch()
 		n := MaxBatchBytes - 64 - one.core.KeyBytes() + over

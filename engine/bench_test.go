@@ -54,14 +54,10 @@ func load(b *testing.B, db *engine.DB, n int) {
 	}
 	batch, buf := engine.NewBatch(), make([]byte, 0, 32)
 	for i := range n {
-		if err := batch.Put(benchKey(buf, uint64(i)), values[i%64]); err != nil {
-			b.Fatal(err)
-		}
+		ok(b, batch.Put(benchKey(buf, uint64(i)), values[i%64]))
 		if batch.Len() == 1000 || i == n-1 {
 			err := db.Apply(ctx, batch, engine.Process)
-			if err != nil {
-				b.Fatal(err)
-			}
+			ok(b, err)
 			batch.Reset()
 		}
 	}
@@ -122,9 +118,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 	for _, state := range []string{"unsettled", "settled"} {
 		if state == "settled" {
-			if err := db.Compact(ctx); err != nil {
-				b.Fatal(err)
-			}
+			ok(b, db.Compact(ctx))
 		}
 		for _, g := range []int{1, 8} {
 			for what, offset := range map[string]uint64{"hit": 0, "miss": benchItems} {
@@ -145,9 +139,7 @@ func BenchmarkIterate(b *testing.B) {
 	for p := range 1000 {
 		for s := range 100 {
 			key := engine.Key{PK: fmt.Appendf(nil, "query#%d", p), SK: fmt.Appendf(nil, "%06d", s)}
-			if err := batch.Put(key, value); err != nil {
-				b.Fatal(err)
-			}
+			ok(b, batch.Put(key, value))
 		}
 	}
 	ok(b, db.Apply(ctx, batch))
@@ -163,9 +155,7 @@ func BenchmarkIterate(b *testing.B) {
 				}
 				n := 0
 				for _, err := range db.Query(ctx, q) {
-					if err != nil {
-						b.Fatal(err)
-					}
+					ok(b, err)
 					n++
 				}
 				if n != 20 {
@@ -185,9 +175,7 @@ func BenchmarkIterate(b *testing.B) {
 			var items int
 			for b.Loop() {
 				for _, err := range db.Scan(ctx, s) {
-					if err != nil {
-						b.Fatal(err)
-					}
+					ok(b, err)
 					items++
 				}
 			}
@@ -205,12 +193,8 @@ func BenchmarkReopen(b *testing.B) {
 		ok(b, db.Close())
 		for b.Loop() {
 			db, err := engine.Open(dir, &o)
-			if err != nil {
-				b.Fatal(err)
-			}
-			if err := db.Close(); err != nil {
-				b.Fatal(err)
-			}
+			ok(b, err)
+			ok(b, db.Close())
 		}
 	})
 	b.Run("killed", benchKilled)
@@ -225,9 +209,7 @@ func benchKilled(b *testing.B) {
 	buf, value := make([]byte, 0, 32), benchValue(1)
 	for i := range items {
 		key := benchKey(buf, uint64(i)*0x9e3779b97f4a7c15%1e10)
-		if err := db.Put(key, value); err != nil {
-			b.Fatal(err)
-		}
+		ok(b, db.Put(key, value))
 	}
 	m := db.Metrics()
 	if m.Flushes > 0 {
@@ -240,18 +222,12 @@ func benchKilled(b *testing.B) {
 		b.StartTimer()
 		again, err := engine.Open(dir, &o)
 		b.StopTimer()
-		if err != nil {
-			b.Fatal(err)
-		}
+		ok(b, err)
 		if got := again.Metrics().MemtableBytes; got < m.MemtableBytes*9/10 {
 			b.Fatalf("%d bytes in memtables, want %d", got, m.MemtableBytes)
 		}
-		if err := again.Close(); err != nil {
-			b.Fatal(err)
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			b.Fatal(err)
-		}
+		ok(b, again.Close())
+		ok(b, os.RemoveAll(dir))
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/items, "ns/item")
@@ -260,7 +236,5 @@ func benchKilled(b *testing.B) {
 
 func copyFiles(b *testing.B, to, from string) {
 	b.Helper()
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		b.Fatal(err)
-	}
+	ok(b, os.CopyFS(to, os.DirFS(from)))
 }

@@ -23,9 +23,7 @@ func BenchmarkMultiGet(b *testing.B) {
 	for _, cache := range []int64{1 << 30, 16 << 20} {
 		db := openBench(b, engine.Options{Durability: engine.Process, CacheBytes: cache})
 		load(b, db, rows)
-		if err := db.Flush(ctx); err != nil {
-			b.Fatal(err)
-		}
+		ok(b, db.Flush(ctx))
 		for range db.Scan(ctx, engine.Scan{Unordered: true}) { // fills the cache
 		}
 		next := rand.New(rand.NewPCG(1, 2))
@@ -53,9 +51,7 @@ func compareMultiGet(b *testing.B, db *engine.DB, keys []engine.Key, choose func
 	for range b.N {
 		choose()
 		start := time.Now()
-		if err := db.MultiGet(ctx, keys, &r); err != nil {
-			b.Fatal(err)
-		}
+		ok(b, db.MultiGet(ctx, keys, &r))
 		many += time.Since(start)
 		choose()
 		start = time.Now()

@@ -176,9 +176,7 @@ func TestAgainstModel(t *testing.T) {
 	testutil.Check(t, func(t *rapid.T) {
 		p := &program{b: rapid.SliceOfN(rapid.Byte(), 150, 3000).Draw(t, "program")}
 		p.options(rapid.Byte().Draw(t, "options"))
-		if err := p.run(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, p.run())
 	})
 }
 

@@ -136,9 +136,7 @@ func BenchmarkGetMiss(b *testing.B) {
 				p := &s.probes[i%len(s.probes)]
 				i++
 				_, err := p.r.Get(p.key, base.Hash(p.key, testSeed+1), base.MaxSeqNum, &e)
-				if err != nil {
-					b.Fatal(err)
-				}
+				ok(b, err)
 			}
 		})
 	}

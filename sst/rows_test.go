@@ -194,9 +194,7 @@ func checkEntries(t *testing.T, r *sst.Reader, entries []base.Entry, lo, hi []by
 			i++
 		}
 	}
-	if c.Err() != nil {
-		t.Fatal(c.Err())
-	}
+	ok(t, c.Err())
 	if i < len(entries) && (hi == nil || bytes.Compare(entries[i].Key, hi) < 0) {
 		t.Fatalf("entries from %q to %q end before %q", lo, hi, entries[i].Key)
 	}

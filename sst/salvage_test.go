@@ -59,16 +59,12 @@ func TestSalvageWithoutParts(t *testing.T) {
 			b[at] ^= 1
 			store(t, fs, meta.Name(), b)
 			s, err := sst.Salvage(fs, meta.Name(), id, &meta)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			if s.Entries != uint64(len(entries)) {
 				t.Errorf("parts of %d, byte %d: %d of %d entries", partBlocks, at, s.Entries,
 					len(entries))
 			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, s.Close())
 		}
 	}
 }

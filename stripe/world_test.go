@@ -14,6 +14,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/memtable"
 	"github.com/kstonedb/kstone/sst"
@@ -29,17 +30,13 @@ const (
 
 var ctx = context.Background()
 
+var ok = testutil.OK
+
 // failer is what a world needs of a test; *testing.T and *rapid.T have it.
 type failer interface {
 	Helper()
+	Fatal(args ...any)
 	Fatalf(format string, args ...any)
-}
-
-func ok(t failer, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
 }
 
 // world is a stripe on a file system in memory, with the engine's duties done by hand,

@@ -38,9 +38,7 @@ func (f *followed) open() {
 	if err == nil {
 		f.log, err = wal.Open(f.o, tail)
 	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	ok(f.t, err)
 	f.t.Cleanup(func() { _ = f.log.Close() })
 }
 
@@ -49,9 +47,7 @@ func (f *followed) open() {
 func (f *followed) stray() {
 	f.t.Helper()
 	names, err := f.o.FS.List(f.o.Dir)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	ok(f.t, err)
 	last := wal.SegmentNum(0)
 	for _, name := range names {
 		if n, ok := wal.ParseFileName(name); ok {

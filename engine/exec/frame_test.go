@@ -58,9 +58,7 @@ func (w *world) checkDirect(p *plan.Prepared, snap store.Reader, params []expr.V
 	_, err := exec.RunPhysical(context.Background(), snap, short,
 		&exec.Request{Params: params, Stored: true, Most: most},
 		sink{stored: func(key store.Key, value []byte) bool {
-			if err := short.Table.Decode(row, key, value, &columns); err != nil {
-				w.t.Fatal(err)
-			}
+			ok(w.t, short.Table.Decode(row, key, value, &columns))
 			var out []expr.Value
 			for _, c := range short.Columns {
 				out = append(out, row[c.Ordinal])

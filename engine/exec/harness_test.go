@@ -65,20 +65,14 @@ func table(t *testing.T, id uint32, text string) *schema.Table {
 func (w *world) insert(tab *schema.Table, row []expr.Value) {
 	w.t.Helper()
 	pk, sk, err := tab.AppendRowKey(nil, nil, row)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	ok(w.t, err)
 	key := store.Key{PK: pk, SK: sk}
 	value, err := tab.AppendRow(nil, row)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	ok(w.t, err)
 	var set store.WriteSet
 	set.PutIf(key, value, store.Absent())
 	var c schema.Changes
-	if err := tab.Compute(&c, key, nil, row, false); err != nil {
-		w.t.Fatal(err)
-	}
+	ok(w.t, tab.Compute(&c, key, nil, row, false))
 	for _, e := range c.Put {
 		set.PutIf(store.Key{PK: e.PK, SK: e.SK}, e.Value, store.Absent())
 	}

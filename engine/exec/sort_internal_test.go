@@ -40,9 +40,7 @@ func TestHeads(t *testing.T) {
 			s.place(s.headOf(key), int64(n), key)
 		}
 		slices.SortStableFunc(want, func(a, b sorted) int { return s.order.compare(a.row, b.row) })
-		if err := s.arrange(); err != nil {
-			t.Fatal(err)
-		}
+		testutil.OK(t, s.arrange())
 		got := []expr.Value{{}}
 		for n, p := range s.places {
 			if seq, err := s.store.read(p.at, got); err != nil || seq != want[n].seq {

@@ -92,9 +92,7 @@ func count(e *plan.Explanation, spilled map[string]int) {
 // temporary returns the temporary files.
 func (w *world) temporary() (left []string) {
 	names, err := w.fs.List("db")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	ok(w.t, err)
 	return slices.DeleteFunc(names, func(name string) bool {
 		return !strings.HasPrefix(name, "SPILL-")
 	})

@@ -59,9 +59,7 @@ func (w *catalog) exec(text string) {
 func (w *catalog) newTable(def schema.Table) *schema.Table {
 	w.t.Helper()
 	t, err := schema.New(def)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	ok(w.t, err)
 	for _, x := range t.Indexes {
 		if x.State == schema.Building {
 			x.State = schema.Ready

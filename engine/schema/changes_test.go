@@ -280,9 +280,7 @@ func TestTimesOutOfRange(t *testing.T) {
 		}
 		table, tableErr := schema.New(schema.Table{Name: "t", PK: []schema.KeyColumn{{}},
 			Columns: []schema.Column{{Name: "id", Type: keycodec.TypeBool}, col}})
-		if tableErr != nil {
-			t.Fatal(tableErr)
-		}
+		ok(t, tableErr)
 		row := []expr.Value{expr.Bool(true), expr.Time(time.Unix(0, 0))}
 		value := valueOf(t, table, row)
 		seconds := binary.BigEndian.Uint64([]byte(c.key)) ^ 1<<63

@@ -25,9 +25,7 @@ func example() []byte {
 // The bytes of an object are those of docs/format/ship.md.
 func TestShipFormat(t *testing.T) {
 	page, err := os.ReadFile("../../docs/format/ship.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	if dump := testutil.Dump(example()); !strings.Contains(string(page), dump) {
 		t.Errorf("the page lacks\n%s", dump)
 	}
@@ -50,9 +48,7 @@ func TestPack(t *testing.T) {
 	b = wal.AppendDelete(b, []byte("p"), []byte("s"))
 	b = wal.AppendDeleteRange(b, []byte("a"), []byte("b"))
 	packed, err := appendPacked(nil, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	if got, ok := unpackOps(nil, packed); !ok || string(got) != string(b) {
 		t.Errorf("%q is unpacked as %q", b, got)
 	}

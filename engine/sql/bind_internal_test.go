@@ -16,6 +16,7 @@ import (
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 type fixedCatalog map[string]*schema.Table
@@ -93,9 +94,7 @@ func showTable(t *testing.T, table *schema.Table) string {
 		return "no such table\n"
 	}
 	raw, err := table.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	return strings.ReplaceAll(string(raw), "},{", "},\n{") + "\n"
 }
 

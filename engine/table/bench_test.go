@@ -40,9 +40,7 @@ func BenchmarkInsert(b *testing.B) {
 						id := int64(n + i)
 						batch[i][0], batch[i][1] = expr.Int(id), expr.Int(id*7919%100_003)
 					}
-					if err := insert(tab, batch); err != nil {
-						b.Fatal(err)
-					}
+					ok(b, insert(tab, batch))
 				}
 			})
 		}
@@ -64,9 +62,7 @@ func BenchmarkGet(b *testing.B) {
 	const rows = 10_000
 	for i := range int64(rows) {
 		r := []expr.Value{expr.Int(i), expr.Int(i * 7), expr.String("some text"), expr.Int(5)}
-		if err := tab.Insert(ctx, r); err != nil {
-			b.Fatal(err)
-		}
+		ok(b, tab.Insert(ctx, r))
 	}
 	t := tab.Schema()
 	b.Run("engine and decode", func(b *testing.B) {
@@ -82,9 +78,7 @@ func BenchmarkGet(b *testing.B) {
 			if err == nil {
 				err = t.Decode(row, key, value, nil)
 			}
-			if err != nil {
-				b.Fatal(err)
-			}
+			ok(b, err)
 		}
 	})
 	q, err := db.Prepare(from(tab, expr.Cmp{Op: expr.Eq, L: col(tab, "id"),
@@ -96,14 +90,10 @@ func BenchmarkGet(b *testing.B) {
 		for n := 0; b.Loop(); n++ {
 			key[0] = expr.Int(int64(n*7919) % rows)
 			r, err := q.Query(ctx, db, key...)
-			if err != nil {
-				b.Fatal(err)
-			}
+			ok(b, err)
 			found := 0
 			for _, err := range r.All() {
-				if err != nil {
-					b.Fatal(err)
-				}
+				ok(b, err)
 				found++
 			}
 			if found != 1 {

@@ -178,9 +178,7 @@ func (r *modelRun) write(t *table.Table) error {
 
 func (r *modelRun) must(err error) {
 	r.Helper()
-	if err != nil {
-		r.Fatal(err)
-	}
+	ok(r, err)
 }
 
 // expect compares the outcome of a write with what it does to the model: the new rows if

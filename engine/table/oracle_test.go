@@ -239,14 +239,10 @@ func (o *oracle) ordered(p expr.Expr) {
 	var got []string
 	for {
 		rows, err := o.db.Query(ctx, &paged)
-		if err != nil {
-			o.Fatal(err)
-		}
+		ok(o, err)
 		paged.After = nil
 		for row, err := range rows.All() {
-			if err != nil {
-				o.Fatal(err)
-			}
+			ok(o, err)
 			got = append(got, text(row))
 			paged.After = rows.Cursor()
 		}

@@ -19,17 +19,13 @@ const benchTable = `{"name":"t","columns":[{"name":"src","type":"string"},
 // benchOpen opens tables with zones, or without.
 func benchOpen(b *testing.B, zones bool) (*engine.DB, *table.DB) {
 	e, err := engine.Open(b.TempDir(), &engine.Options{InMemory: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	ok(b, err)
 	open := func() (*table.DB, error) { return local.Open(ctx, e, nil) }
 	if !zones {
 		open = func() (*table.DB, error) { return table.OpenStore(ctx, unzonedOf(e), nil) }
 	}
 	db, err := open()
-	if err != nil {
-		b.Fatal(err)
-	}
+	ok(b, err)
 	b.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			b.Error(err)
@@ -44,9 +40,7 @@ func benchOpen(b *testing.B, zones bool) (*engine.DB, *table.DB) {
 // benchLoad writes rows of about 100 bytes whose time rises with the key.
 func benchLoad(b *testing.B, e *engine.DB, db *table.DB, n int) *table.Table {
 	tab, err := db.CreateTable(ctx, define(b, benchTable))
-	if err != nil {
-		b.Fatal(err)
-	}
+	ok(b, err)
 	rnd := rand.New(rand.NewPCG(1, 1))
 	_, err = tab.PutMany(ctx, func(yield func([]expr.Value) bool) {
 		for i := range n {
@@ -65,9 +59,7 @@ func benchLoad(b *testing.B, e *engine.DB, db *table.DB, n int) *table.Table {
 	if err == nil {
 		err = e.Compact(ctx)
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	ok(b, err)
 	return tab
 }
 

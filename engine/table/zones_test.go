@@ -118,9 +118,7 @@ func TestZonesChangeNoResult(t *testing.T) {
 
 func (r *zoneRun) must(err error) {
 	r.Helper()
-	if err != nil {
-		r.Fatal(err)
-	}
+	ok(r, err)
 }
 
 const zoneIDs = 400

@@ -7,15 +7,14 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // The hash is on disk, inside filters: a change would make filters deny keys that are
 // there. The vectors are those of the format page, one for each way through the code.
 func TestHashNeverChanges(t *testing.T) {
 	page, err := os.ReadFile("../../docs/format/filter.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	const long = "0123456789abcdefghijklmnopqrstuvwxyz"
 	for _, key := range []string{
 		"", "a", "ab", "abcd", "user#1", long[:8], long[:16], long[:17], long,

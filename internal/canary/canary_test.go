@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // canaryEnv makes the bugs be planted, from the one with that number on (1 is the first);
@@ -85,14 +87,10 @@ func parseBugs(t *testing.T, text string) (list []bug) {
 func allBugs(t *testing.T) (all []bug) {
 	t.Helper()
 	names, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	for _, name := range names {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testutil.OK(t, err)
 		all = append(all, parseBugs(t, string(text))...)
 	}
 	return all
@@ -122,9 +120,7 @@ func hasTest(t *testing.T, pkg, pattern string) bool {
 	t.Helper()
 	name := regexp.MustCompile(`^(` + pattern + `)$`)
 	files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	return slices.ContainsFunc(files, func(file string) bool {
 		content, err := os.ReadFile(file)
 		for line := range strings.Lines(string(content)) {
@@ -282,14 +278,10 @@ func copyTree(t *testing.T, to string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 }
 
 func write(t *testing.T, name string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(name, content, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, os.WriteFile(name, content, 0o644))
 }

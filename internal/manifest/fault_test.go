@@ -104,9 +104,7 @@ func TestFailedWriteThatReachedTheFile(t *testing.T) {
 		broken = true
 		_, err = l.Commit(flush(1))
 		s, _, lerr := manifest.Load(mem, dir)
-		if lerr != nil {
-			t.Fatal(lerr)
-		}
+		ok(t, lerr)
 		if err == nil || errors.Is(err, manifest.ErrUncertain) != (s.LastSeq == 10) {
 			t.Errorf("found %d after %v", s.LastSeq, err)
 		}

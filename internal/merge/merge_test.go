@@ -13,6 +13,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/merge"
 	"github.com/kstonedb/kstone/internal/rangedel"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // list is a merge.Seeker over rows in the order of the merge. It hands out batches of random
@@ -416,9 +417,7 @@ func TestUnion(t *testing.T) {
 			return append(dst, (*s)[1:]...)
 		})
 		for s, err := range union {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testutil.OK(t, err)
 			if got = append(got, s); len(got) == stop {
 				break
 			}

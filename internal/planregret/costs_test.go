@@ -106,13 +106,9 @@ func (w *world) cpuTime(stmt *sql.Stmt) time.Duration {
 	w.t.Helper()
 	begin := processTime(w.t)
 	rows, err := stmt.Query(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	ok(w.t, err)
 	for _, err := range rows.All() {
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		ok(w.t, err)
 	}
 	return processTime(w.t) - begin
 }

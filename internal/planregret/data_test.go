@@ -91,9 +91,7 @@ func (w *world) insert(name string, rows iter.Seq[[]expr.Value]) {
 	if err == nil {
 		_, err = t.InsertMany(w.t.Context(), rows)
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	ok(w.t, err)
 }
 
 // codeStep makes codes of numbers: it has no divisor in common with the numbers of rows, so that

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // cyclesEnv is the number of cycles of each test; without it they are skipped.
@@ -80,9 +82,7 @@ func newImage(t *testing.T, fsys fileSystem, sizeBytes int64) *disk {
 		err = f.Truncate(sizeBytes)
 		f.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	d.format(t, fsys)
 	return d
 }
@@ -144,9 +144,7 @@ func fsck(device string) { _ = exec.Command("fsck.ext4", "-p", "-f", device).Run
 func freeBytes(t *testing.T, dir string) int64 {
 	t.Helper()
 	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, unix.Statfs(dir, &st))
 	return int64(st.Bavail) * int64(st.Bsize)
 }
 
@@ -158,7 +156,5 @@ func allocate(t *testing.T, name string, n int64) {
 		err = unix.Fallocate(int(f.Fd()), 0, 0, n)
 		f.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // Goal: on a full file system a database opens, is read, and is compacted as far as there
@@ -63,25 +64,19 @@ func TestDiskFullOnRealFileSystems(t *testing.T) {
 			f.resume(t, 500) // in the space of what was deleted
 			f.check(t)
 			for _, name := range []string{ballast, ballast + "-rest"} {
-				if err := os.Remove(name); err != nil {
-					t.Fatal(err)
-				}
+				testutil.OK(t, os.Remove(name))
 			}
 			f.resume(t, 2000)
 			f.check(t)
 			if _, err := f.db.Verify(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
-			if err := f.db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			testutil.OK(t, f.db.Close())
 			d.unmount(t)
 			d.mount(t)
 			f.open(t)
 			f.check(t)
-			if err := f.db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			testutil.OK(t, f.db.Close())
 			d.unmount(t)
 			t.Logf("%s: full after %d writes, %d refused with ErrDiskFull, %d deletes"+
 				" done on the full disk, %d items at the end", fsys.name, full-before,
@@ -138,9 +133,7 @@ func fullValue(n int) []byte {
 func (f *fullDisk) fill(t *testing.T, n int) {
 	t.Helper()
 	for range n {
-		if err := f.put(); err != nil {
-			t.Fatal(err)
-		}
+		testutil.OK(t, f.put())
 	}
 }
 
@@ -239,15 +232,11 @@ func takeAll(t *testing.T, dir string) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(dir, "ballast-rest"), os.O_CREATE|os.O_WRONLY|os.O_APPEND,
 		0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	for _, size := range []int{1 << 20, 4 << 10} {
 		for err = nil; err == nil; {
 			_, err = f.Write(make([]byte, size))
 		}
 	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, errors.Join(f.Sync(), f.Close()))
 }

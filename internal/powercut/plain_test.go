@@ -135,9 +135,7 @@ func plainOnce(t *testing.T, path string, limit func(string), rng *rand.Rand) (a
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	fail := time.AfterFunc(time.Duration(20+rng.IntN(100))*time.Millisecond, func() {
 		limit("1")
 	})

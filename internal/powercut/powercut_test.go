@@ -119,9 +119,7 @@ func cuts(t *testing.T, fsys fileSystem, n int, noSync bool) (acked, steps int, 
 func cutOnce(t *testing.T, d *disk, order torture.Order, rng *rand.Rand) []int {
 	t.Helper()
 	s, err := torture.Start([]string{os.Args[0]}, order)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	wait(s, time.Duration(rng.IntN(350))*time.Millisecond)
 	if rng.IntN(2) == 0 {
 		pushOut(d.dir, rng)
@@ -197,8 +195,6 @@ func clearCopies(t *testing.T, dir string) {
 	t.Helper()
 	names, _ := filepath.Glob(filepath.Join(dir, "copy-*"))
 	for _, name := range names {
-		if err := os.RemoveAll(name); err != nil {
-			t.Fatal(err)
-		}
+		testutil.OK(t, os.RemoveAll(name))
 	}
 }

@@ -116,9 +116,7 @@ func failOnce(t *testing.T, order torture.Order, limit func(string), rng *rand.R
 ) (before, synced []int, told bool) {
 	t.Helper()
 	s, err := torture.Start([]string{os.Args[0]}, order)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	wait(s, time.Duration(20+rng.IntN(300))*time.Millisecond)
 	_, before = s.Acked()
 	limit("1")

@@ -29,9 +29,7 @@ func TestBundledDataFacts(t *testing.T) {
 			t.Errorf("%s: %d rows with %d keys, want %d and %d", c.file, rows, keys, c.rows, c.keys)
 		}
 		readme, err := os.ReadFile(filepath.Join("..", "..", "testdata", "README.md"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if !strings.Contains(string(readme), "`"+c.file+"` | "+thousands(c.rows)) {
 			t.Errorf("testdata/README.md gives %s other than %s rows", c.file, thousands(c.rows))
 		}
@@ -42,14 +40,10 @@ func TestBundledDataFacts(t *testing.T) {
 func countRows(t *testing.T, name string, keyFields []string) (rows, keys int) {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	seen := map[string]bool{}
 	lines := bufio.NewScanner(z)
 	for lines.Scan() {
@@ -66,9 +60,7 @@ func countRows(t *testing.T, name string, keyFields []string) (rows, keys int) {
 		seen[key.String()] = true
 		rows++
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, lines.Err())
 	return rows, len(seen)
 }
 

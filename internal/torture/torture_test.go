@@ -37,9 +37,7 @@ func TestTorture(t *testing.T) {
 		Seed: testutil.Seed(t), Command: []string{os.Args[0]},
 	}
 	rep, err := torture.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	t.Logf("%d cycles (%d killed while opening), %d steps, %d not acknowledged, %d checkpoints, "+
 		"%d changes", rep.Cycles, rep.Early, rep.Steps, rep.Lucky, rep.Copies, rep.Changes)
 	if rep.Cycles == 0 || rep.Steps == 0 || rep.Changes == 0 {

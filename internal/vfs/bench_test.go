@@ -41,21 +41,15 @@ func BenchmarkNames(b *testing.B) {
 	b.Run("rename", func(b *testing.B) {
 		for b.Loop() {
 			err := fsys.Rename(name("file", from), name("file", from+benchDirFiles))
-			if err != nil {
-				b.Fatal(err)
-			}
+			ok(b, err)
 			from++
 		}
 	})
 	b.Run("open", func(b *testing.B) {
 		for b.Loop() {
 			f, err := fsys.Open(name("file", from))
-			if err != nil {
-				b.Fatal(err)
-			}
-			if err := f.Close(); err != nil {
-				b.Fatal(err)
-			}
+			ok(b, err)
+			ok(b, f.Close())
 		}
 	})
 }
@@ -83,9 +77,7 @@ func writeFiles(b *testing.B, fsys vfs.FS, dir string, content []byte) []vfs.Fil
 	files := make([]vfs.File, benchSyncFiles)
 	for i := range files {
 		f, err := fsys.Create(filepath.Join(dir, fmt.Sprint(i)))
-		if err != nil {
-			b.Fatal(err)
-		}
+		ok(b, err)
 		if _, err := f.Write(content); err != nil {
 			b.Fatal(err)
 		}

@@ -366,9 +366,7 @@ func TestKeysServeAllQueries(t *testing.T) {
 	testutil.Check(t, func(t *rapid.T) {
 		queries := drawQueries(t)
 		r, err := advise.Advise(s, queries, advise.Options{ID: []string{"order_id"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		for _, v := range r.Verdicts {
 			if empty := len(v.Query.Equal) == 0 && v.Query.Range == ""; (v.Kind ==
 				advise.Inefficient) != empty {

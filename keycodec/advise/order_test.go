@@ -56,9 +56,7 @@ func TestAdviceIsIndependentOfTheOrder(t *testing.T) {
 		want := ""
 		permuteQueries(queries, 0, func(given []advise.Query) {
 			r, err := advise.Advise(s, given, advise.Options{ID: []string{"order_id"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			got := adviceOf(r)
 			if want == "" {
 				want = got

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/keycodec/composite"
 	"github.com/kstonedb/kstone/keycodec/shard"
@@ -57,9 +58,7 @@ func TestOrderManagementKey(t *testing.T) {
 		t.Errorf("the schema says %d bytes", s.Size())
 	}
 	values, err := s.Decode(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	at := time.Date(2025, 1, 17, 8, 0, 0, 0, time.UTC)
 	id := must(keycodec.ParseUUID(orderID))
 	if values[0] != "USR_12345" || values[1] != at || values[2] != id {

@@ -237,9 +237,7 @@ func TestOrderRandom(t *testing.T) {
 			p.AddBytes(part)
 		}
 		prefix, err := p.DrainPrefix()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		has := len(b) > len(a) && slices.EqualFunc(a, b[:len(a)], bytes.Equal)
 		if got := bytes.HasPrefix(kb, prefix); got != has {
 			t.Fatalf("%x under the prefix %x: %v, want %v", b, a, got, has)
@@ -322,13 +320,9 @@ func TestVarintOrder(t *testing.T) {
 			t.Fatalf("%x of %d begins with %x of %d", ea, a, eb, b)
 		}
 		key, err := new(rowkey.Builder).AddString("n").AddVarint(a).Drain()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		k, err := rowkey.Parse(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if got, err := k.Varint(1); got != a || err != nil {
 			t.Fatalf("%d came back from a key as %d, error %v", a, got, err)
 		}

@@ -123,13 +123,9 @@ func TestSpecBytes(t *testing.T) {
 		"mix64:16:seed=7":  "0106" + "00000010" + "0000000000000007" + "bbe18edf",
 	} {
 		s, err := shard.ParseSpec(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testutil.OK(t, err)
 		b, err := s.Append(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testutil.OK(t, err)
 		if got := hex.EncodeToString(b); got != want {
 			t.Errorf("%s is stored as %s, want %s", text, got, want)
 		}

@@ -107,17 +107,13 @@ func BenchmarkDedup(b *testing.B) {
 		b.Run(layout.name, func(b *testing.B) {
 			loop := newObvious(b, cut(layout.keys, 10))
 			segments, err := keyset.BuildSegments(layout.sets, &layout.opts, 2)
-			if err != nil {
-				b.Fatal(err)
-			}
+			ok(b, err)
 			for _, exact := range []bool{false, true} {
 				if exact && !layout.opts.StoreKeys {
 					continue
 				}
 				set := keyset.NewSet(&keyset.SetOptions{Exact: exact, MemoryBytes: 4 << 30})
-				if err := set.Append(segments...); err != nil {
-					b.Fatal(err)
-				}
+				ok(b, set.Append(segments...))
 				set.Prepare()
 				for _, q := range questions {
 					b.Run(fmt.Sprintf("%s/exact=%v", q.name, exact), func(b *testing.B) {
@@ -147,16 +143,12 @@ func compareLoop(b *testing.B, loop obvious, set *keyset.Set, make func() []uint
 		}
 		a := float64(threadTime()-start) / per
 		start = threadTime()
-		if err := set.ContainsBatch(keys, found); err != nil {
-			b.Fatal(err)
-		}
+		ok(b, set.ContainsBatch(keys, found))
 		c := float64(threadTime()-start) / per
 		start = threadTime()
 		for _, k := range keys {
 			yes, err := set.Contains(k)
-			if err != nil {
-				b.Fatal(err)
-			}
+			ok(b, err)
 			if yes {
 				sink++
 			}

@@ -109,9 +109,7 @@ func checkModel(t *rapid.T, dir string) {
 			seg, content := buildSegment(t, opts, keys, useBytes)
 			seg = reopen(t, dir, seg, cache, rapid.IntRange(0, 2).Draw(t, "reopen"))
 			contents[seg] = content
-			if err := set.Append(seg); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, set.Append(seg))
 			known = append(known, keys...)
 		}
 		if rapid.Bool().Draw(t, "prepare") {
@@ -124,9 +122,7 @@ func checkModel(t *rapid.T, dir string) {
 func buildSegment(t *rapid.T, opts *keyset.SegmentOptions, keys []uint64, useBytes bool,
 ) (*keyset.Segment, map[string]bool) {
 	b, err := keyset.NewSegmentBuilder(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	content := map[string]bool{}
 	for _, k := range keys {
 		key := binary.BigEndian.AppendUint64(nil, k)
@@ -139,12 +135,8 @@ func buildSegment(t *rapid.T, opts *keyset.SegmentOptions, keys []uint64, useByt
 		content[string(key)] = true
 	}
 	seg, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := seg.Verify(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, seg.Verify())
 	for key := range content {
 		if yes, err := seg.ContainsBytes([]byte(key)); !yes || err != nil {
 			t.Fatalf("the segment denies %x: %v", key, err)
@@ -169,9 +161,7 @@ func reopen(t *rapid.T, dir string, seg *keyset.Segment, cache *keyset.Cache, ho
 			seg, err = keyset.OpenSegmentAt(bytes.NewReader(data), int64(len(data)), cache)
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return seg
 }
 
@@ -206,9 +196,7 @@ func checkAnswers(t *rapid.T, set *keyset.Set, contents map[*keyset.Segment]map[
 	} else {
 		err = set.ContainsBatch(keys, found)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for i, key := range asked {
 		want := false
 		for _, content := range contents {
@@ -220,9 +208,7 @@ func checkAnswers(t *rapid.T, set *keyset.Set, contents map[*keyset.Segment]map[
 		} else {
 			one, err = set.Contains(keys[i])
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if want && (!found.Get(i) || !one) {
 			t.Fatalf("present key %x: batch %v, single %v", key, found.Get(i), one)
 		}

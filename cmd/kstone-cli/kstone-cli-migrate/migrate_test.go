@@ -131,17 +131,13 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 // Promise (manners): A migration that was killed is finished by the same command.
 func TestKilledMigration(t *testing.T) {
 	self, err := exec.LookPath("kstone-cli") // installed in PATH by testscript
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	for kind, make := range sources {
 		t.Run(kind, func(t *testing.T) {
 			kind := strings.TrimSuffix(kind, "1")
 			dir := t.TempDir()
 			file, db := filepath.Join(dir, "source"), filepath.Join(dir, "a.db")
-			if err := make(file, "large"); err != nil {
-				t.Fatal(err)
-			}
+			testutil.OK(t, make(file, "large"))
 			rng := testutil.Rand(t)
 			for range 6 {
 				ctx, cancel := context.WithTimeout(context.Background(),

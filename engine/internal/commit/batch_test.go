@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/wal"
 )
@@ -34,9 +35,7 @@ func batchText(t *testing.T, b *Batch) string {
 	for {
 		var op wal.Op
 		more, err := r.Next(&op)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testutil.OK(t, err)
 		if !more {
 			return w.String()
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/wal"
 )
 
@@ -24,9 +25,7 @@ func TestReplayKeepsItsChunks(t *testing.T) {
 			p = wal.AppendPut(p, fmt.Appendf(nil, "%d", i), nil, make([]byte, valueBytes))
 		}
 		seq++
-		if err := r.Apply(1, seq, p); err != nil {
-			t.Fatal(err)
-		}
+		testutil.OK(t, r.Apply(1, seq, p))
 	}
 	for range 20 {
 		for _, share := range []int{2, 3, 5} {

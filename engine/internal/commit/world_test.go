@@ -11,6 +11,7 @@ import (
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/manifest"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/keycodec"
@@ -96,9 +97,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) ok(err error) {
 	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testutil.OK(w.t, err)
 }
 
 // intercept calls f for every operation on a file from now on.

@@ -60,9 +60,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) ok(err error) {
 	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	ok(w.t, err)
 }
 
 func ordered(pk string) []byte { return keycodec.AppendOrdered(nil, keycodec.Key{PK: []byte(pk)}) }

@@ -92,9 +92,7 @@ func newWorld(t *testing.T, fsys vfs.FS) *world {
 
 func (w *world) ok(err error) {
 	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	ok(w.t, err)
 }
 
 func (w *world) seq() base.SeqNum { return base.SeqNum(w.visible.Load()) }

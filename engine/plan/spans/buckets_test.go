@@ -9,6 +9,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/spans"
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/keycodec/shard"
 )
@@ -31,9 +32,7 @@ func sharded(t *testing.T, spec shard.Spec, unique bool, columns ...int) *schema
 	}
 	def.Indexes = []*schema.Index{x}
 	table, err := schema.New(def)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	return table.Indexes[0]
 }
 
@@ -108,9 +107,7 @@ func TestNonUniqueAndPrimaryShard(t *testing.T) {
 	x := sharded(t, shard.Spec{Function: shard.Mix64, Count: 16}, false, 0, 1)
 	s := spansOf(x, and(eq(0, 10), compare(1, expr.Gt, 5)))
 	bucket, err := x.BucketOf(keycodec.AppendInt64(nil, 10))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	if got := bucketsOf(x, s); !slices.Equal(got, []int{bucket}) {
 		t.Errorf("buckets %v, want %d", got, bucket)
 	}

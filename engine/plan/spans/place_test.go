@@ -6,15 +6,14 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/spans"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
 func number(t *testing.T, text string) expr.Value {
 	t.Helper()
 	v, err := expr.ParseNumber(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	return v
 }
 

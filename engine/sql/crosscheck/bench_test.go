@@ -135,13 +135,9 @@ func BenchmarkNewTexts(b *testing.B) {
 // queryAll reads the result of a query of kstone.
 func queryAll(b *testing.B, s *ksql.Session, text string) {
 	result, err := s.Query(context.Background(), text)
-	if err != nil {
-		b.Fatal(err)
-	}
+	ok(b, err)
 	for _, err := range result.All() {
-		if err != nil {
-			b.Fatal(err)
-		}
+		ok(b, err)
 	}
 }
 
@@ -150,9 +146,7 @@ func queryAll(b *testing.B, s *ksql.Session, text string) {
 func processor(b *testing.B, rows int) func() {
 	used := func() float64 {
 		var u syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-			b.Fatal(err)
-		}
+		ok(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 		return float64(u.Utime.Nano() + u.Stime.Nano())
 	}
 	before := used()
@@ -162,9 +156,7 @@ func processor(b *testing.B, rows int) func() {
 // readAll reads the result of a query of a peer.
 func readAll(b *testing.B, db *sql.DB, value func() any, text string) {
 	rows, err := db.Query(text)
-	if err != nil {
-		b.Fatal(err)
-	}
+	ok(b, err)
 	defer rows.Close()
 	columns, _ := rows.Columns()
 	into := make([]any, len(columns))
@@ -172,13 +164,9 @@ func readAll(b *testing.B, db *sql.DB, value func() any, text string) {
 		into[i] = value()
 	}
 	for rows.Next() {
-		if err := rows.Scan(into...); err != nil {
-			b.Fatal(err)
-		}
+		ok(b, rows.Scan(into...))
 	}
-	if err := rows.Err(); err != nil {
-		b.Fatal(err)
-	}
+	ok(b, rows.Err())
 }
 
 // openSpeed returns databases with t, of that many rows, and u, of a thousand: of kstone, and of

@@ -5,23 +5,19 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // TestSlowOpen: what opens a database waits for those of the same path alone, and for them no
 // longer than its context lasts.
 func TestSlowOpen(t *testing.T) {
 	slow, err := parse(filepath.Join(t.TempDir(), "slow.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	p, err := enter(t.Context(), slow.path) // as an open that lasts
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	other, err := Driver{}.Open(filepath.Join(t.TempDir(), "other.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	c := &connector{source: slow}
 	ended, cancel := context.WithCancel(t.Context())
 	first := make(chan error)
@@ -40,9 +36,7 @@ func TestSlowOpen(t *testing.T) {
 	}
 	p.exit()
 	conn, err := c.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	if err := errors.Join(c.Close(), conn.Close(), other.Close()); err != nil {
 		t.Error(err)
 	}

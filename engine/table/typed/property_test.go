@@ -72,9 +72,7 @@ func valuesOf(r *rapid.T, o *trip) []expr.Value {
 	for _, v := range []any{o.User, o.At, o.Seq, o.Price, keycodec.NewDecimal(o.Cents, 2), o.Status,
 		o.Note, o.Tags, o.City, o.Dist, o.Seats, o.Night, o.IP, o.Blob, o.Ref, o.Delta} {
 		value, err := expr.From(v)
-		if err != nil {
-			r.Fatal(err)
-		}
+		ok(r, err)
 		row = append(row, value)
 	}
 	if o.Status == "" {
@@ -104,9 +102,7 @@ func TestTypedIsUntyped(t *testing.T) {
 		} else {
 			err = handle.Put(ctx, values)
 		}
-		if err != nil {
-			r.Fatal(err)
-		}
+		ok(r, err)
 		row, err := handle.Get(ctx, values[:3]...)
 		if err != nil || !reflect.DeepEqual(row, values) {
 			r.Fatalf("values %v, want %v: %v", row, values, err)
@@ -156,22 +152,16 @@ func TestRowsOutliveTheirStruct(t *testing.T) {
 			o := parcel{ID: id, Name: rapid.String().Draw(r, "name"), Weight: drawFloat(r),
 				From: drawAddr(r), Gone: rapid.String().Draw(r, "gone"),
 				Ref: keycodec.UUID(drawBytes(r, 16))}
-			if err := before.Insert(ctx, db, &o); err != nil {
-				r.Fatal(err)
-			}
+			ok(r, before.Insert(ctx, db, &o))
 			want = append(want, newParcel{ID: id, Title: o.Name, Ref: o.Ref, Weight: o.Weight,
 				From: o.From, Count: 7})
 		}
-		if err := typed.Migrate(ctx, db, after); err != nil {
-			r.Fatal(err)
-		}
+		ok(r, typed.Migrate(ctx, db, after))
 		for _, w := range want {
 			for _, change := range []bool{false, true} {
 				if change {
 					w.Count, w.Note = w.ID, pointer("changed")
-					if err := after.Put(ctx, db, &w); err != nil {
-						r.Fatal(err)
-					}
+					ok(r, after.Put(ctx, db, &w))
 				}
 				got := newParcel{ID: w.ID}
 				err := after.Load(ctx, db, &got)

@@ -25,9 +25,7 @@ func BenchmarkHotPartition(b *testing.B) {
 			if err == nil {
 				err = typed.Migrate(ctx, db, readings)
 			}
-			if err != nil {
-				b.Fatal(err)
-			}
+			ok(b, err)
 			b.Cleanup(func() { db.Close() })
 			return db
 		}
@@ -53,14 +51,10 @@ func BenchmarkHotPartition(b *testing.B) {
 		if _, err := readings.InsertMany(ctx, db, rows); err != nil {
 			b.Fatal(err)
 		}
-		if err := local.Engine(db).Flush(ctx); err != nil {
-			b.Fatal(err)
-		}
+		ok(b, local.Engine(db).Flush(ctx))
 		b.Run(fmt.Sprint("get/", buckets), func(b *testing.B) {
 			for i := range b.N {
-				if err := readings.Load(ctx, db, &rows[i*7919%len(rows)]); err != nil {
-					b.Fatal(err)
-				}
+				ok(b, readings.Load(ctx, db, &rows[i*7919%len(rows)]))
 			}
 		})
 		for _, n := range []int{10, 1000} {
@@ -69,9 +63,7 @@ func BenchmarkHotPartition(b *testing.B) {
 				for i := range b.N {
 					q := q.Where(seq.Ge(int64(i * 7919 % (len(rows) - n))))
 					for _, err := range q.Each(ctx, db) {
-						if err != nil {
-							b.Fatal(err)
-						}
+						ok(b, err)
 					}
 				}
 			})

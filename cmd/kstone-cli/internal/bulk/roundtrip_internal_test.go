@@ -134,9 +134,7 @@ func drawValue(r *rapid.T, c *schema.Column) expr.Value {
 			texts = append(texts, "1E+30", "-3E-40", "123456789012345678901234567890.123")
 		}
 		d, err := keycodec.ParseDecimal(rapid.SampledFrom(texts).Draw(r, "decimal"))
-		if err != nil {
-			r.Fatal(err)
-		}
+		ok(r, err)
 		v = expr.Decimal(d)
 	case expr.KindTime:
 		seconds := rapid.OneOf(rapid.Int64Range(-9e9, 9e9), rapid.SampledFrom([]int64{0, -1,
@@ -165,31 +163,21 @@ func drawValue(r *rapid.T, c *schema.Column) expr.Value {
 // contents returns the definition of a table and its rows in the order of their keys.
 func contents(r *rapid.T, t *cli.Tables, name string) string {
 	found, err := t.Find(name)
-	if err != nil {
-		r.Fatal(err)
-	}
+	ok(r, err)
 	plain := *found.Schema()
 	plain.ID, plain.Version = 0, 1
 	def, err := json.Marshal(&plain)
-	if err != nil {
-		r.Fatal(err)
-	}
+	ok(r, err)
 	rows, err := t.SQL.Query(context.Background(), "SELECT * FROM "+cli.QuoteName(name))
-	if err != nil {
-		r.Fatal(err)
-	}
+	ok(r, err)
 	lines := []string{}
 	for row, err := range rows.All() {
-		if err != nil {
-			r.Fatal(err)
-		}
+		ok(r, err)
 		lines = append(lines, fmt.Sprintf("%q", appendRowLiteral(nil, row)))
 	}
 	slices.Sort(lines)
 	report, err := found.Verify(context.Background(), nil)
-	if err != nil {
-		r.Fatal(err)
-	}
+	ok(r, err)
 	return fmt.Sprintf("%s\n%s\n%v", def, strings.Join(lines, "\n"), *report)
 }
 
@@ -211,26 +199,20 @@ func TestExportDumpAndImportMakeTheSameTable(t *testing.T) {
 		definition := drawDefinition(r)
 		run(r, definition)
 		found, err := all.Find("t'")
-		if err != nil {
-			r.Fatal(err)
-		}
+		ok(r, err)
 		for n := range rapid.IntRange(0, 6).Draw(r, "rows") {
 			row := found.Schema().Row()
 			row[0] = expr.Int(int64(n))
 			for i := range row[1:] {
 				row[i+1] = drawValue(r, &found.Schema().Columns[i+1])
 			}
-			if err := found.Put(ctx, row); err != nil {
-				r.Fatal(err)
-			}
+			ok(r, found.Put(ctx, row))
 		}
 		want := contents(r, all, "t'")
 		var text bytes.Buffer
 		b := *a
 		b.Out = &text
-		if err := dump(ctx, &b, all, []string{"t'"}); err != nil {
-			r.Fatal(err)
-		}
+		ok(r, dump(ctx, &b, all, []string{"t'"}))
 		run(r, `DROP TABLE "t'"`)
 		run(r, text.String())
 		if got := contents(r, all, "t'"); got != want {
@@ -240,9 +222,7 @@ func TestExportDumpAndImportMakeTheSameTable(t *testing.T) {
 			var file bytes.Buffer
 			b := *a
 			b.Out, b.Format = &file, format
-			if err := exportTable(ctx, &b, all, "t'"); err != nil {
-				r.Fatal(err)
-			}
+			ok(r, exportTable(ctx, &b, all, "t'"))
 			run(r, `DROP TABLE "t'"`)
 			run(r, definition)
 			f := ImportFlags{Format: format, Delimiter: ",", Shown: 9, table: "t'"}

@@ -4,6 +4,8 @@ import (
 	"io"
 	"os"
 	"testing"
+
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // A temporary file holds what is written, and leaves nothing.
@@ -12,9 +14,7 @@ func TestTemp(t *testing.T) {
 	t.Setenv("TMPDIR", dir)
 	t.Setenv("TMP", dir)
 	f, err := newTemp()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	if _, err := io.WriteString(f, "abcdef"); err != nil {
 		t.Fatal(err)
 	}

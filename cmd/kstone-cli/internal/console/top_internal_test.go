@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/console"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // TestFrame describes two samples, with a partition whose name would write to the terminal.
@@ -77,9 +78,7 @@ func TestFromConsole(t *testing.T) {
 		"/text/": "not a console", "/": "the token is not that"} {
 		address, _ := consoleAddress(server.URL + path + "?token=t0")
 		take, err := fromConsole(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testutil.OK(t, err)
 		s, err := take(t.Context(), 5)
 		switch {
 		case want == "" && (err != nil || s.Version != 7 || s.Name != "since=5"):

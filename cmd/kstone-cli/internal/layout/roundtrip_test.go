@@ -110,9 +110,7 @@ func fitting(t *rapid.T, s *layout.Schema, flags [2][]string) []engine.Item {
 	}).Draw(t, "record")
 	var row record.Row
 	var item engine.Item
-	if err := record.ParseObject([]byte(line), &row); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, record.ParseObject([]byte(line), &row))
 	if err := s.ReadRow(&row, &item); err != nil {
 		return nil
 	}

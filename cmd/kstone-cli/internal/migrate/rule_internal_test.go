@@ -23,9 +23,7 @@ func TestRulesKeepPairsApart(t *testing.T) {
 			rules[5] = "one=a"
 		}
 		r, err := parseRule(rapid.SampledFrom(rules).Draw(t, "rule"), buckets)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testutil.OK(t, err)
 		seen := map[string]Pair{}
 		for range 30 {
 			p := Pair{Key: []byte(keys.Draw(t, "key"))}
@@ -67,9 +65,7 @@ func TestEmptyKey(t *testing.T) {
 	for rule, taken := range map[string]bool{"key": false, "split=:": false, "first=2": false,
 		"prefix=k": true, "one=all": true} {
 		r, err := parseRule(rule, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testutil.OK(t, err)
 		if key, err := r.key(&Pair{Key: []byte{}}); (err == nil) != taken {
 			t.Errorf("rule %s: %q, %v", rule, key, err)
 		}

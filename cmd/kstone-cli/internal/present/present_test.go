@@ -14,6 +14,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/internal/figure"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 func items(n int, last error) present.Items {
@@ -43,9 +44,7 @@ func render(t *testing.T, n int, o present.Options) string {
 
 func TestTable(t *testing.T) {
 	s, err := layout.ParseSchema([]string{"a"}, []string{"b"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	want := `╭───┬───────┬───╮
 │ a │ b     │ n │
 ├───┼───────┼───┤
@@ -179,9 +178,7 @@ func TestPlansAreWrapped(t *testing.T) {
 				yield([]expr.Value{expr.String(line)}, nil)
 			}
 		}}
-		if err := present.Lines(&b, r, width); err != nil {
-			t.Fatal(err)
-		}
+		testutil.OK(t, present.Lines(&b, r, width))
 		if got, want := words(b.String()), words(strings.Join(plan, " ")); got != want {
 			t.Errorf("width %d: %s\nnot %s", width, got, want)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/table/internal/rowio"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -89,9 +90,7 @@ func accounts(t *testing.T, email schema.State) *schema.Table {
 		Indexes: []*schema.Index{
 			{Name: "by_email", Unique: true, State: email, Columns: column(1)},
 			{Name: "by_city", State: schema.Ready, Columns: column(2)}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testutil.OK(t, err)
 	return s
 }
 
@@ -131,9 +130,7 @@ func row(id int64, email, city string) []expr.Value {
 
 func (w *world) must(err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	testutil.OK(w, err)
 }
 
 // do commits what f adds, and begins the next commit.
