@@ -125,7 +125,8 @@ func TestCoefficientOfEveryScale(t *testing.T) {
 	texts := []string{"0", "1e30", "-1e19", "1e999999999", "92233720368547758080",
 		"922337203685477580", "922337203685477581", "9223372036854775800",
 		"9223372036854775807", "9223372036854775808", "-9223372036854775808",
-		"-9223372036854775809", "123456789012345678901", "1234567890123456789012345"}
+		"-9223372036854775809", "123456789012345678901", "1234567890123456789012345",
+		"18446744073709551616", "1844674407370955161.6", "-92233720368547758.08", "1e17"}
 	for _, digit := range []string{"1", "5", "10", "11", "99", "9223372036854775807"} {
 		for places := range 22 {
 			texts = append(texts, fmt.Sprintf("%se-%d", digit, places))
@@ -232,9 +233,14 @@ func TestReadersOfOneFieldRefuse(t *testing.T) {
 
 // TestKeysAtTheLimit has keys of the largest size, and of one byte more.
 func TestKeysAtTheLimit(t *testing.T) {
-	long := bytes.Repeat([]byte{'k'}, keycodec.MaxKeyBytes+1)
+	long, zeros := bytes.Repeat([]byte{'k'}, keycodec.MaxKeyBytes+1), make([]byte, 1<<20)
+	longest := keycodec.Key{PK: zeros[:keycodec.MaxKeyBytes], SK: long[1:]}
+	if n := len(keycodec.AppendOrdered(nil, longest)); n != keycodec.MaxOrderedBytes {
+		t.Errorf("the longest ordered key has %d bytes, want %d", n, keycodec.MaxOrderedBytes)
+	}
 	for _, key := range []keycodec.Key{
-		{PK: long[1:], SK: long[1:]}, {PK: long, SK: long[:1]}, {PK: long[:1], SK: long},
+		longest, {PK: long, SK: long[:1]}, {PK: long[:1], SK: long},
+		{PK: zeros[:keycodec.MaxKeyBytes+1]},
 	} {
 		fits := max(len(key.PK), len(key.SK)) <= keycodec.MaxKeyBytes
 		b := keycodec.AppendLengthPrefixed(nil, key)

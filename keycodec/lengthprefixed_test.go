@@ -2,12 +2,10 @@ package keycodec_test
 
 import (
 	"bytes"
-	"errors"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -41,27 +39,4 @@ func TestLengthPrefixedRoundTrip(t *testing.T) {
 			t.Fatal("the PK is no view into b of its own length")
 		}
 	})
-}
-
-func TestDecodeLengthPrefixedRefuses(t *testing.T) {
-	for _, c := range []struct {
-		name, bytes string
-		offset      int64
-	}{
-		{"nothing", "", 0},
-		{"half a length", "00 00", 2},
-		{"no PK", "00000000 00000000", 0},
-		{"PK cut", "00000003 61 62", 6},
-		{"PK over the limit", "00010001 61", 0},
-		{"length of all ones", "ffffffff 61", 0},
-		{"SK length missing", "00000001 61", 5},
-		{"SK cut", "00000001 61 00000002 62", 10},
-		{"SK over the limit", "00000001 61 00010001 62", 5},
-	} {
-		_, _, err := keycodec.DecodeLengthPrefixed(unhex(t, c.bytes))
-		var e *corrupt.Error
-		if !errors.As(err, &e) || e.Offset != c.offset {
-			t.Errorf("%s: error %v, want a corruption at %d", c.name, err, c.offset)
-		}
-	}
 }

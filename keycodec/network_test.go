@@ -44,63 +44,6 @@ func TestIPRangeBoundsThePrefix(t *testing.T) {
 	})
 }
 
-func TestIPRefuses(t *testing.T) {
-	for name, a := range map[string]netip.Addr{
-		"zero": {}, "zone": netip.MustParseAddr("fe80::1%eth0"),
-	} {
-		if got, err := keycodec.AppendIP([]byte("dst"), a); err == nil || string(got) != "dst" {
-			t.Errorf("%s: %q, error %v; want an error and dst", name, got, err)
-		}
-	}
-	for name, p := range map[string]netip.Prefix{
-		"zero": {}, "host bits": netip.MustParsePrefix("10.0.0.1/8"),
-		"no length": netip.PrefixFrom(netip.IPv6Loopback(), -1),
-	} {
-		got, err := keycodec.AppendIPPrefix([]byte("dst"), p)
-		if err == nil || string(got) != "dst" {
-			t.Errorf("%s: %q, error %v; want an error and dst", name, got, err)
-		}
-	}
-}
-
-func TestCoefficient(t *testing.T) {
-	for _, v := range []struct {
-		text  string
-		scale int32
-		want  int64
-	}{
-		{"0", 2, 0}, {"1.5", 2, 150}, {"-1.5", 1, -15}, {"12345.67", 2, 1234567}, {"100", 0, 100},
-		{"0.01", 2, 1}, {"92233720368547758.07", 2, math.MaxInt64}, {"1e16", 2, 1e18},
-		{"-92233720368547758.08", 2, math.MinInt64},
-		{"9.223372036854775807", 18, math.MaxInt64},
-		{"92233720368.54775807", 8, math.MaxInt64}, {"9223372036854775807", 0, math.MaxInt64},
-	} {
-		if got, err := decimal(v.text).Coefficient(v.scale); err != nil || got != v.want {
-			t.Errorf("%s with %d places is %d, error %v; want %d", v.text, v.scale, got, err,
-				v.want)
-		}
-	}
-	for text, scale := range map[string]int32{
-		"0.001": 2, "1.5": 0, "92233720368547758.08": 2, "-92233720368547758.09": 2, "1e17": 2,
-		"1e30": 0, "1e-30": 18, "0.12345678901234567890123": 2, "18446744073709551616": 0,
-		"1844674407370955161.6": 1, "1e2147483647": 0,
-	} {
-		if got, err := decimal(text).Coefficient(scale); err == nil {
-			t.Errorf("%s with %d places is %d, want an error", text, scale, got)
-		}
-	}
-}
-
-func TestCoefficientIsNewDecimal(t *testing.T) {
-	testutil.Check(t, func(t *rapid.T) {
-		c := rapid.Int64().Draw(t, "c") >> rapid.IntRange(0, 63).Draw(t, "shift")
-		scale := rapid.Int32Range(0, keycodec.MaxScale).Draw(t, "scale")
-		if got, err := keycodec.NewDecimal(c, scale).Coefficient(scale); err != nil || got != c {
-			t.Fatalf("%d with %d places is %d, error %v", c, scale, got, err)
-		}
-	})
-}
-
 func TestFullRange(t *testing.T) {
 	first := time.Unix(math.MinInt64, 0)
 	last := time.Unix(math.MaxInt64-62135596800, 999_999_999)

@@ -3,14 +3,12 @@ package keycodec_test
 import (
 	"bytes"
 	"encoding/hex"
-	"errors"
 	"math"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/keycodec"
 )
@@ -105,47 +103,6 @@ func TestPartitionRange(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestOrderedLongest(t *testing.T) {
-	k := keycodec.Key{
-		PK: make([]byte, keycodec.MaxKeyBytes),
-		SK: bytes.Repeat([]byte{0xff}, keycodec.MaxKeyBytes),
-	}
-	b := keycodec.AppendOrdered(nil, k)
-	if len(b) != keycodec.MaxOrderedBytes {
-		t.Errorf("longest ordered key has %d bytes, want %d", len(b), keycodec.MaxOrderedBytes)
-	}
-	if got, _, err := keycodec.DecodeOrdered(b, nil); err != nil || got.Compare(k) != 0 {
-		t.Errorf("longest key does not decode: %v", err)
-	}
-	for _, long := range []keycodec.Key{
-		{PK: append(k.PK, 0)}, {PK: append(k.SK, 0xff)}, {PK: []byte{1}, SK: append(k.SK, 1)},
-	} {
-		_, _, err := keycodec.DecodeOrdered(keycodec.AppendOrdered(nil, long), nil)
-		if !errors.Is(err, corrupt.ErrCorrupt) {
-			t.Errorf("key over the limit: error %v, want a corruption", err)
-		}
-	}
-}
-
-func TestDecodeOrderedRefuses(t *testing.T) {
-	for _, c := range []struct {
-		bytes  string
-		offset int64
-	}{
-		{"", 0}, {"61", 1}, {"61 00", 2}, {"61 00 02", 2}, {"61 00 ff 00 00", 2},
-		{"61 00 01", 3}, {"61 00 01 00", 4}, {"00 00", 0}, {"00 00 61", 0},
-	} {
-		_, _, err := keycodec.DecodeOrdered(unhex(t, c.bytes), nil)
-		var e *corrupt.Error
-		if !errors.As(err, &e) || e.Offset != c.offset {
-			t.Errorf("DecodeOrdered(%s): error %v, want a corruption at %d", c.bytes, err, c.offset)
-		}
-		if n, ok := keycodec.OrderedPKLen(unhex(t, c.bytes)); ok {
-			t.Errorf("OrderedPKLen(%s) = %d, want none", c.bytes, n)
-		}
-	}
 }
 
 func TestDecodeOrderedCopiesOnlyEscapes(t *testing.T) {

@@ -34,6 +34,9 @@ var decoders = map[string]decoder{
 	"key":   decoderOf(keycodec.DecodeLengthPrefixed),
 	"ordered": func(b []byte) (any, []byte, error) {
 		k, _, err := keycodec.DecodeOrdered(b, nil)
+		if _, whole := keycodec.OrderedPKLen(b); whole != (err == nil) {
+			return nil, nil, fmt.Errorf("there is a partition key: %v, error %w", whole, err)
+		}
 		return k, nil, err
 	},
 	"tagged": func(b []byte) (any, []byte, error) {
@@ -49,6 +52,9 @@ var decoders = map[string]decoder{
 	}),
 	"null": decoderOf(func(b []byte) (bool, []byte, error) {
 		return keycodec.DecodeNull(b, false)
+	}),
+	"nulllast": decoderOf(func(b []byte) (bool, []byte, error) {
+		return keycodec.DecodeNull(b, true)
 	}),
 	"second": timeDecoder(keycodec.Second), "ms": timeDecoder(keycodec.Millisecond),
 	"full": timeDecoder(keycodec.FullRange),

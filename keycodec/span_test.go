@@ -182,6 +182,16 @@ func TestSpansOfTheLargestValueHaveNoEnd(t *testing.T) {
 	}
 }
 
+func TestSpansShareNoMemory(t *testing.T) {
+	s := must(keycodec.NewSchema(keycodec.Field{Name: "n", Type: keycodec.TypeInt64}))
+	span := must(s.RangeSpan(make([]any, 0, 4), keycodec.Including(1), keycodec.Including(2)))
+	start := bytes.Clone(span.Start)
+	span.End[7]++
+	if !bytes.Equal(span.Start, start) {
+		t.Error("changing the end of a span changes its start")
+	}
+}
+
 func TestSpansRefuse(t *testing.T) {
 	s := must(keycodec.NewSchema(keycodec.Field{Name: "n", Type: keycodec.TypeInt8}))
 	for name, f := range map[string]func() error{

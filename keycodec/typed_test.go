@@ -2,13 +2,11 @@ package keycodec_test
 
 import (
 	"bytes"
-	"errors"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -179,107 +177,6 @@ func TestUUIDText(t *testing.T) {
 	} {
 		if u, err := keycodec.ParseUUID(bad); err == nil {
 			t.Errorf("ParseUUID(%q) = %v, want an error", bad, u)
-		}
-	}
-}
-
-func TestDecodersRefuse(t *testing.T) {
-	text := func(b []byte) error { _, _, err := keycodec.DecodeBytes(b); return err }
-	boolean := func(b []byte) error { _, _, err := keycodec.DecodeBool(b); return err }
-	float := func(b []byte) error { _, _, err := keycodec.DecodeFloat64(b); return err }
-	number := func(b []byte) error { _, _, err := keycodec.DecodeInt64(b); return err }
-	unsigned := func(b []byte) error { _, _, err := keycodec.DecodeUint64(b); return err }
-	instant := func(b []byte) error {
-		_, _, err := keycodec.DecodeTime(b, keycodec.Second)
-		return err
-	}
-	id := func(b []byte) error { _, _, err := keycodec.DecodeUUID(b); return err }
-	dec := func(b []byte) error { _, _, err := keycodec.DecodeDecimal(b); return err }
-	first := func(b []byte) error { _, _, err := keycodec.DecodeNull(b, false); return err }
-	last := func(b []byte) error { _, _, err := keycodec.DecodeNull(b, true); return err }
-	refuses(t, []refusal{
-		{"empty string", "", text, 0},
-		{"string without end", "61 62", text, 2},
-		{"half a terminator", "61 00", text, 2},
-		{"unknown escape", "61 00 02 00 00", text, 2},
-		{"no bool", "", boolean, 0},
-		{"bool of 2", "02", boolean, 0},
-		{"short int64", "80 00 00 00 00 00 00", number, 7},
-		{"short uint64", "00", unsigned, 1},
-		{"short time", "", instant, 0},
-		{"short UUID", "00 01 02", id, 3},
-		{"short float64", "80", float, 1},
-		{"-0", "7fffffffffffffff", float, 0},
-		{"another NaN", "fff8000000000000", float, 0},
-		{"negative NaN", "0007ffffffffffff", float, 0},
-		{"no marker", "", first, 0},
-		{"NULL at the wrong end", "02", first, 0},
-		{"NULL at the other wrong end", "00", last, 0},
-		{"unknown marker", "03", last, 0},
-		{"no decimal", "", dec, 0},
-		{"decimal below the first byte", "3d", dec, 0},
-		{"decimal above the first byte", "c2", dec, 0},
-		{"-zero", "7f ff", dec, 0},
-		{"no digits", "a2 00", dec, 1},
-		{"no terminator", "a2 02", dec, 2},
-		{"leading zero digit", "a2 01 02 00", dec, 1},
-		{"trailing zero digit", "a2 02 01 00", dec, 1},
-		{"digit of 100", "a2 65 00", dec, 1},
-		{"exponent cut", "c1 80 00", dec, 3},
-		{"long form of a short exponent", "c1 8000001f 02 00", dec, 1},
-		{"tiny form of a huge exponent", "81 80000020 02 00", dec, 1},
-		{"huge form of a tiny exponent", "c1 7fffffde 02 00", dec, 1},
-		{"exponent over the limit", "c1 ffffffff 02 00", dec, 1},
-		{"exponent under the limit", "81 00000000 02 00", dec, 1},
-	})
-}
-
-func TestDecodersOfOtherTypesRefuse(t *testing.T) {
-	full := func(b []byte) error {
-		_, _, err := keycodec.DecodeTime(b, keycodec.FullRange)
-		return err
-	}
-	single := func(b []byte) error { _, _, err := keycodec.DecodeFloat32(b); return err }
-	short := func(b []byte) error { _, _, err := keycodec.DecodeInt32(b); return err }
-	tiny := func(b []byte) error { _, _, err := keycodec.DecodeUint8(b); return err }
-	scaled := func(b []byte) error { _, _, err := keycodec.DecodeFixed(b, 2); return err }
-	address := func(b []byte) error { _, _, err := keycodec.DecodeIP(b); return err }
-	network := func(b []byte) error { _, _, err := keycodec.DecodeIPPrefix(b); return err }
-	refuses(t, []refusal{
-		{"short full time", "8000000000000000 000000", full, 11},
-		{"a second too many", "ffffffffffffffff 00000000", full, 0},
-		{"nanoseconds of a second", "8000000000000000 3b9aca00", full, 8},
-		{"short float32", "80 00", single, 2},
-		{"-0 of 32 bits", "7fffffff", single, 0},
-		{"another NaN of 32 bits", "ffc00000", single, 0},
-		{"short int32", "80 00 00", short, 3},
-		{"no uint8", "", tiny, 0},
-		{"short fixed", "80", scaled, 1},
-		{"no address", "", address, 0},
-		{"address of family 5", "05 0a000001", address, 0},
-		{"short IPv4", "04 0a0000", address, 4},
-		{"short IPv6", "06 0a000000", address, 5},
-		{"no prefix", "", network, 0},
-		{"prefix without a length", "04 0a000000", network, 5},
-		{"prefix of 33 bits", "04 0a000000 21", network, 5},
-		{"bits after the prefix", "04 0a000001 08", network, 1},
-	})
-}
-
-// refusal is an input that a decoder has to report as damaged at an offset.
-type refusal struct {
-	name, bytes string
-	decode      func([]byte) error
-	offset      int64
-}
-
-func refuses(t *testing.T, list []refusal) {
-	t.Helper()
-	for _, c := range list {
-		err := c.decode(unhex(t, c.bytes))
-		var e *corrupt.Error
-		if !errors.As(err, &e) || e.Offset != c.offset {
-			t.Errorf("%s: error %v, want a corruption at %d", c.name, err, c.offset)
 		}
 	}
 }
