@@ -96,9 +96,9 @@ func (q *query) filterAbove(c *candidate, terms []expr.Expr) {
 func (q *query) joinRows(c candidate, r *relation, j joinTerms) float64 {
 	facts := &q.facts[r.source]
 	e, inner := facts.estimator, facts.rows
-	match := inner // rows of r for a left row
+	match := inner / q.valuesOfRight(e, j.right, r, inner) // rows of r for a left row
 	for i := range j.left {
-		match /= max(1, q.valuesOfRight(e, j.right[i], r, inner))
+		match *= q.notNull(j.left[i]) * q.notNull(j.right[i])
 	}
 	for range j.on {
 		match *= estimate.DefaultRange
@@ -137,18 +137,33 @@ func (q *query) valuesOf(x expr.Expr, c candidate) float64 {
 	return max(1, min(c.rows(), facts.estimator.Values(column.Ordinal)))
 }
 
-// valuesOfRight estimates the number of different values of an expression over all of a relation,
-// whose own terms leave so many rows: those of the left side are about as many.
-func (q *query) valuesOfRight(e *estimate.Estimator, x expr.Expr, r *relation,
+// valuesOfRight estimates the number of different values that expressions have together over all of
+// a relation, whose own terms leave so many rows: those of the left side are about as many.
+func (q *query) valuesOfRight(e *estimate.Estimator, all []expr.Expr, r *relation,
 	rows float64) float64 {
+	n := 1.0
+	var few [4]int
+	columns := few[:0]
+	for _, x := range all {
+		column, ok := x.(expr.Column)
+		switch {
+		case !ok:
+			n *= max(1, rows*estimate.DefaultDistinct)
+		case !q.facts[r.source].constants.Has(column.Ordinal):
+			columns = append(columns, column.Ordinal)
+		}
+	}
+	return n * e.Together(columns)
+}
+
+// notNull estimates the share of the rows in which a side of a join key is not NULL.
+func (q *query) notNull(x expr.Expr) float64 {
 	column, ok := x.(expr.Column)
-	switch {
-	case !ok:
-		return max(1, rows*estimate.DefaultDistinct)
-	case q.facts[r.source].constants.Has(column.Ordinal):
+	r := q.relationOf(column.Source)
+	if !ok || r == nil || r.table == nil || restricts(r.pred, column.Source, column.Ordinal) {
 		return 1
 	}
-	return max(1, e.Values(column.Ordinal))
+	return q.facts[r.source].estimator.Selectivity([]expr.Expr{expr.IsNull{X: x, Not: true}})
 }
 
 // newJoin makes a join without method and cost.

@@ -212,7 +212,7 @@ func (b *Builder) rangeOf(c int, op atomOp, v *expr.Value) (iv interval, ok bool
 	f := &b.t.key.Fields[c]
 	at := int32(len(b.bytes))
 	if op == atomBegins || op == atomNotBegins {
-		if b.bytes, ok = appendOpen(b.bytes, f, *v); !ok {
+		if b.bytes, ok = AppendOpen(b.bytes, f, *v); !ok {
 			return interval{}, false
 		}
 		if v.Len() == 0 {

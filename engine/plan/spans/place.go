@@ -282,9 +282,9 @@ const commonSeconds = 1 << 33
 var tick = [...]uint32{keycodec.Second: 1e9, keycodec.Millisecond: 1e6,
 	keycodec.Microsecond: 1e3, keycodec.Nanosecond: 1}
 
-// appendOpen appends what the encodings of exactly those texts start with that begin with
+// AppendOpen appends what the encodings of exactly those texts start with that begin with
 // the text v. ok is false, and dst as it was, if the column holds no such texts.
-func appendOpen(dst []byte, f *keycodec.Field, v expr.Value) (out []byte, ok bool) {
+func AppendOpen(dst []byte, f *keycodec.Field, v expr.Value) (out []byte, ok bool) {
 	text, ok := v.AsString()
 	if f.Type == keycodec.TypeBytes {
 		text, ok = v.AsBytes()

@@ -133,7 +133,7 @@ func (e *Estimator) Distinct(x *schema.Index, n int) float64 {
 		return max(1, rows*DefaultDistinct)
 	}
 	if d, ok := e.stats.Key(x).Values(n); ok {
-		return min(rows, e.grown(d, e.stats.Key(x).Entries))
+		return min(rows, e.grown(keyColumn(e.table, x, 0).Ordinal, d, e.stats.Key(x).Entries))
 	}
 	columns := keyLen(e.table, x)
 	if n >= columns && (x == nil || x.Unique) {
@@ -154,11 +154,11 @@ func (e *Estimator) Values(ordinal int) float64 {
 	}
 	for x := range e.KeysWith(ordinal) {
 		if d, ok := e.stats.Key(x).Values(1); ok {
-			return min(rows, e.grown(d, e.stats.Key(x).Entries))
+			return min(rows, e.grown(ordinal, d, e.stats.Key(x).Entries))
 		}
 	}
 	if e.stats != nil && ordinal < len(e.stats.Distinct) && e.stats.Distinct[ordinal] >= 1 {
-		return min(rows, e.grown(e.stats.Distinct[ordinal], e.stats.Rows))
+		return min(rows, e.grown(ordinal, e.stats.Distinct[ordinal], e.stats.Rows))
 	}
 	for x := range e.KeysWith(ordinal) {
 		if keyLen(e.table, x) == 1 && (x == nil || x.Unique) {
@@ -171,13 +171,24 @@ func (e *Estimator) Values(ordinal int) float64 {
 	return max(1, rows*DefaultDistinct)
 }
 
+// Together estimates the number of different values that columns have together.
+func (e *Estimator) Together(ordinals []int) float64 {
+	var few [4]equality
+	equals := equalities(few[:0])
+	for _, o := range ordinals {
+		equals = equals.with(o, nil) // a value that is not known
+	}
+	return max(1, min(e.Rows(), 1/e.allEqual(equals)))
+}
+
 // manyValues is from which share of the rows on new rows are taken to have new values.
 const manyValues = 0.1
 
-// grown is the number of different values that there are now, of d among so many rows when the
-// statistics were made.
-func (e *Estimator) grown(d, rows float64) float64 {
-	if d < manyValues*rows {
+// grown is the number of different values of a column that there are now, or of a key that begins
+// with it, of d among so many rows when the statistics were made. New rows have new values, too, of
+// a column that rises.
+func (e *Estimator) grown(ordinal int, d, rows float64) float64 {
+	if d < manyValues*rows && !e.rises(ordinal) {
 		return d
 	}
 	return max(1, d*e.growth())
@@ -202,18 +213,28 @@ func (e *Estimator) KeysWith(ordinal int) iter.Seq[*schema.Index] {
 	}
 }
 
-// differ reports whether two operands are known to have different values, so that no column is
-// equal to both.
-func (e *Estimator) differ(a, b expr.Expr) bool {
-	order, known := e.compared(a, b)
+// differ reports whether two operands are known to have different values of a column, so that it
+// is not equal to both.
+func (e *Estimator) differ(ordinal int, a, b expr.Expr) bool {
+	order, known := e.compared(ordinal, a, b)
 	return known && order != 0
 }
 
-// compared returns the order of the values of two operands, if both are known.
-func (e *Estimator) compared(a, b expr.Expr) (order int, ok bool) {
+// folded returns a value as a column compares it.
+func (e *Estimator) folded(ordinal int, v expr.Value) expr.Value {
+	if text, ok := v.AsString(); ok && e.table != nil {
+		if c := e.table.Columns[ordinal].Collation; c != keycodec.CollateBytes {
+			return expr.String(c.Fold(text))
+		}
+	}
+	return v
+}
+
+// compared returns the order of the values of two operands in a column, if both are known.
+func (e *Estimator) compared(ordinal int, a, b expr.Expr) (order int, ok bool) {
 	v, known := e.known(a)
 	w, both := e.known(b)
-	order, comparable := expr.Compare(v, w)
+	order, comparable := expr.Compare(e.folded(ordinal, v), e.folded(ordinal, w))
 	return order, known && both && comparable
 }
 
@@ -321,13 +342,22 @@ func (e *Estimator) count(ordinal int, b bounds) (n float64, ok bool) {
 
 // histogram estimates a range of n values by the histogram of a key that begins with the column.
 func (e *Estimator) histogram(x *schema.Index, b bounds, n float64) (f float64, ok bool) {
-	k := e.stats.Key(x)
-	if k == nil {
+	if e.stats.Key(x) == nil {
 		return 0, false
 	}
 	var room [2 * shortBytes]byte
 	lo, hi, ok := e.encodeBounds(room[:], x, 0, b)
 	if !ok {
+		return 0, false
+	}
+	lo, hi = e.withoutNulls(x, 0, lo, hi)
+	return e.histogramOf(x, lo, hi, n)
+}
+
+// histogramOf is histogram for a range of bytes.
+func (e *Estimator) histogramOf(x *schema.Index, lo, hi []byte, n float64) (f float64, ok bool) {
+	k := e.stats.Key(x)
+	if k == nil {
 		return 0, false
 	}
 	f, ok = k.Histogram.Fraction(lo, hi)
@@ -398,7 +428,7 @@ func (e *Estimator) Selectivity(terms []expr.Expr) float64 {
 						equals = equals.with(column.Ordinal, c.R)
 						continue
 					}
-					order, known := e.compared(first, c.R)
+					order, known := e.compared(column.Ordinal, first, c.R)
 					if known && order != 0 {
 						return 0
 					}
@@ -407,6 +437,7 @@ func (e *Estimator) Selectivity(terms []expr.Expr) float64 {
 					}
 				}
 				v, known := e.known(c.R)
+				v = e.folded(column.Ordinal, v)
 				at := slices.IndexFunc(ranges, func(r columnRange) bool {
 					return r.ordinal == column.Ordinal
 				})
@@ -476,7 +507,7 @@ func (e *Estimator) rangeHas(equals equalities, r columnRange) bool {
 		return false
 	}
 	v, ok := e.known(operand)
-	return ok && r.has(v)
+	return ok && r.has(e.folded(r.ordinal, v))
 }
 
 // columnRange is the range of a column.
@@ -580,7 +611,7 @@ func (e *Estimator) term(t expr.Expr) float64 {
 		case ok && t.Op == expr.Eq && spans.IsConstant(t.R):
 			return e.equal(c.Ordinal, t.R)
 		case ok && t.Op == expr.Ne && spans.IsConstant(t.R):
-			return 1 - e.equal(c.Ordinal, t.R)
+			return max(0, 1-e.equal(c.Ordinal, t.R)-e.nulls(c.Ordinal))
 		case t.Op == expr.Eq:
 			return DefaultDistinct
 		}
@@ -588,16 +619,17 @@ func (e *Estimator) term(t expr.Expr) float64 {
 	case expr.In:
 		return e.list(t)
 	case expr.BeginsWith:
-		return defaultPrefix
+		prefix, _ := e.known(t.Prefix)
+		return e.beginning(t.X, prefix)
 	case expr.Like:
-		if spans.OpenLike(t) && e.begins(t) {
-			return defaultPrefix
+		if prefix := e.prefixOf(t); spans.OpenLike(t) && prefix != "" {
+			return e.beginning(t.X, expr.String(prefix))
 		}
 	case expr.IsNull:
 		return e.isNull(t)
 	case expr.Contains:
 		if c, ok := t.X.(expr.Column); ok {
-			return e.equal(c.Ordinal, t.Item)
+			return e.contains(c.Ordinal, t.Item)
 		}
 	case expr.Not:
 		return 1 - e.Selectivity([]expr.Expr{t.X})
@@ -605,34 +637,43 @@ func (e *Estimator) term(t expr.Expr) float64 {
 	return DefaultOther
 }
 
-// begins reports whether all texts of a LIKE are known to begin with something.
-func (e *Estimator) begins(t expr.Like) bool {
+// prefixOf returns what all texts of a LIKE are known to begin with.
+func (e *Estimator) prefixOf(t expr.Like) string {
 	v, err := expr.Eval(t.Pattern, nil, e.given)
+	if err != nil {
+		return ""
+	}
 	pattern, _ := v.AsString()
 	text, _, _ := expr.LikePrefix(pattern, t.Escape)
-	return err == nil && text != ""
+	return text
 }
 
 func (e *Estimator) isNull(t expr.IsNull) float64 {
 	f := defaultNull
 	if c, ok := t.X.(expr.Column); ok && e.table != nil {
-		for x := range e.KeysWith(c.Ordinal) {
-			if null, ok := e.null(x, 0); ok {
-				if g, ok := e.countedValue(x, null); ok {
-					f = g
-					break
-				}
-			}
-			if k := e.stats.Key(x); k != nil {
-				f = k.Nulls
-			}
-		}
-		if !e.table.Columns[c.Ordinal].Nullable {
-			f = 0
-		}
+		f = e.nulls(c.Ordinal)
 	}
 	if t.Not {
 		return 1 - f
+	}
+	return f
+}
+
+// nulls estimates the fraction of rows in which a column is NULL.
+func (e *Estimator) nulls(ordinal int) float64 {
+	if e.table == nil || !e.table.Columns[ordinal].Nullable {
+		return 0
+	}
+	f := defaultNull
+	for x := range e.KeysWith(ordinal) {
+		if null, ok := e.null(x, 0); ok {
+			if g, ok := e.countedValue(x, null); ok {
+				return g
+			}
+		}
+		if k := e.stats.Key(x); k != nil {
+			f = k.Nulls
+		}
 	}
 	return f
 }

@@ -195,12 +195,12 @@ func (e *Estimator) contradicts(ordinal int, value expr.Expr, terms []expr.Expr)
 				return false
 			}
 			if _, list := spans.IsList(t.R); list {
-				return e.without([]expr.Expr{t.R}, value)
+				return e.without(ordinal, []expr.Expr{t.R}, value)
 			}
-			return spans.IsConstant(t.R) && e.differ(value, t.R)
+			return spans.IsConstant(t.R) && e.differ(ordinal, value, t.R)
 		case expr.In:
 			column, ok := t.X.(expr.Column)
-			return ok && column.Ordinal == ordinal && !t.Not && e.without(t.List, value)
+			return ok && column.Ordinal == ordinal && !t.Not && e.without(ordinal, t.List, value)
 		}
 		return false
 	})
@@ -272,7 +272,7 @@ func (w *scanWalk) allRestrict(ordinal int, or expr.Or) bool {
 
 // restricted is conjunct.Restricted without patterns whose texts may begin with anything.
 func (e *Estimator) restricted(t expr.Expr) (ordinal int, ok bool) {
-	if like, is := t.(expr.Like); is && !e.begins(like) {
+	if like, is := t.(expr.Like); is && e.prefixOf(like) == "" {
 		return 0, false
 	}
 	return conjunct.Restricted(t)

@@ -60,6 +60,41 @@ func (e *Estimator) equalTo(ordinal int, value expr.Value) float64 {
 	return 1 / max(1, e.Values(ordinal))
 }
 
+// beginning estimates the texts, or byte strings, of a column that begin with one, which is NULL if
+// it is not known.
+func (e *Estimator) beginning(x expr.Expr, prefix expr.Value) float64 {
+	c, ok := x.(expr.Column)
+	if !ok || prefix.IsNull() {
+		return defaultPrefix
+	}
+	for x := range e.KeysWith(c.Ordinal) {
+		field := e.table.Columns[c.Ordinal].Field(keyColumn(e.table, x, 0))
+		var room [shortBytes]byte
+		lo, ok := spans.AppendOpen(room[:0], &field, prefix)
+		if !ok || c.Collation != field.Collation {
+			continue
+		}
+		hi, _ := keycodec.PrefixEnd(nil, lo)
+		if f, ok := e.counted(x, lo, hi, 0); ok {
+			return f
+		}
+		if f, ok := e.histogramOf(x, lo, hi, math.Inf(1)); ok {
+			return f
+		}
+	}
+	return defaultPrefix
+}
+
+// contains estimates the fraction of rows whose list has a value: an index has an entry for each
+// value of a list.
+func (e *Estimator) contains(ordinal int, item expr.Expr) float64 {
+	f := e.equal(ordinal, item)
+	for x := range e.KeysWith(ordinal) {
+		return min(1, f*e.Entries(x)/e.Rows())
+	}
+	return f
+}
+
 // pair estimates the fraction of rows with two values in the first two columns of a key.
 func (e *Estimator) pair(x *schema.Index, first, second expr.Expr) (f float64, ok bool) {
 	k := e.stats.Key(x)
@@ -111,7 +146,9 @@ func (e *Estimator) list(in expr.In) float64 {
 			return e.listed(c.Ordinal, in.List)
 		})
 	}
-	if f = min(1, f); in.Not {
+	if f = min(1, f); in.Not && ok {
+		return max(0, 1-f-e.nulls(c.Ordinal))
+	} else if in.Not {
 		return 1 - f
 	}
 	return f
@@ -315,21 +352,23 @@ func (e *Estimator) listRisk(ordinal int, item expr.Expr) float64 {
 }
 
 // without reports whether a list is known not to have a value.
-func (e *Estimator) without(list []expr.Expr, value expr.Expr) bool {
+func (e *Estimator) without(ordinal int, list []expr.Expr, value expr.Expr) bool {
 	v, known := e.known(value)
+	v = e.folded(ordinal, v)
 	if !known {
 		return false
 	}
 	for _, item := range list {
 		all, many := e.listOf(item)
-		if !many && !e.differ(item, value) || many && all.Kind() != expr.KindList {
+		if !many && !e.differ(ordinal, item, value) || many && all.Kind() != expr.KindList {
 			return false
 		}
 		if !many {
 			continue
 		}
 		for x := range all.Elements() {
-			if order, comparable := expr.Compare(x, v); !comparable || order == 0 {
+			order, comparable := expr.Compare(e.folded(ordinal, x), v)
+			if !comparable || order == 0 {
 				return false
 			}
 		}
