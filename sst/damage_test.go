@@ -16,7 +16,6 @@ import (
 	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
-	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/sst"
 )
 
@@ -259,47 +258,5 @@ func TestReadMeta(t *testing.T) {
 	}
 	if _, _, err := sst.ReadMeta(fs, "none"); err == nil || errors.Is(err, corrupt.ErrCorrupt) {
 		t.Errorf("missing file: %v", err)
-	}
-}
-
-// TestUnknownVersion: a footer of a later format says so.
-func TestUnknownVersion(t *testing.T) {
-	fs := vfs.NewMem()
-	meta, _, _ := smallFile(t, fs, sst.None)
-	b := contents(t, fs, meta.Name())
-	b[len(b)-12] = 9
-	store(t, fs, meta.Name(), b)
-	_, _, err := sst.ReadMeta(fs, meta.Name())
-	if !errors.Is(err, corrupt.ErrVersion) || !errors.Is(err, corrupt.ErrCorrupt) {
-		t.Error(err)
-	}
-}
-
-// TestReadErrors: an error of the disk is no damage, keeps its identity, and goes
-// away with its cause.
-func TestReadErrors(t *testing.T) {
-	broken := errors.New("bad cable")
-	mem := vfs.NewMem()
-	meta, entries, ranges := smallFile(t, mem, sst.LZ4)
-	var cause error
-	fs := vfstest.NewFault(mem, func(vfstest.Op) error { return cause })
-	r := sst.NewReader(readerOptions(fs, meta))
-	defer r.Close()
-	cause = broken
-	var e base.Entry
-	_, err := r.Get(entries[0].Key, base.Hash(entries[0].Key, testSeed), 1000, &e)
-	c := r.NewCursor(1000)
-	s := r.NewSource()
-	if c.First() || len(s.Rows()) > 0 {
-		t.Error("entries without a disk")
-	}
-	for _, err := range []error{err, c.Err(), s.Err(), r.Verify(context.Background())} {
-		if !errors.Is(err, broken) || errors.Is(err, corrupt.ErrCorrupt) {
-			t.Errorf("error %v", err)
-		}
-	}
-	cause = nil
-	if checkAnswers(t, r, entries, ranges) {
-		t.Error("still damaged")
 	}
 }

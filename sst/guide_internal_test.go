@@ -118,19 +118,3 @@ func TestGuidesAreExact(t *testing.T) {
 		t.Error("a guide of no blocks")
 	}
 }
-
-func BenchmarkIndexFind(b *testing.B) {
-	rnd := rand.New(rand.NewPCG(8, 8))
-	x, keys := guidedIndex(b, rnd, 3, 4000)
-	for _, guided := range []bool{false, true} {
-		b.Run(fmt.Sprintf("guided=%v", guided), func(b *testing.B) {
-			y := x
-			if !guided {
-				y.guides = nil
-			}
-			for b.Loop() {
-				y.find(keys[rnd.IntN(len(keys))], 5)
-			}
-		})
-	}
-}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -178,59 +177,6 @@ func TestWriterAllocations(t *testing.T) {
 	}
 }
 
-// TestColdRead: a Get in a cold file of one partition reads the tail, the filter,
-// the index and one block; the next one in the same block nothing; an absent key
-// only ever costs the filter.
-func TestColdRead(t *testing.T) {
-	fsys := vfs.NewMem()
-	entries := plainEntries(5000)
-	meta := build(t, fsys, sst.WriterOptions{FilterBits: 16}, entries)
-	ro := readerOptions(fsys, meta)
-	r := sst.NewReader(ro)
-	absent := []byte("user#00005001")
-	var e base.Entry
-	hash := base.Hash(absent, testSeed)
-	if found, err := r.Get(absent, hash, base.MaxSeqNum, &e); found || err != nil {
-		t.Fatal(found, err)
-	}
-	if s := ro.Stats.Snapshot(); s.Reads != 2 || s.FilterNegatives != 1 || s.FilterChecks != 1 {
-		t.Errorf("absent key: %+v", s)
-	}
-	mustGet(t, r, &entries[2500])
-	if s := ro.Stats.Snapshot(); s.Reads != 4 || s.BlockMisses != 1 || s.BlockHits != 0 {
-		t.Errorf("cold hit: %+v", s)
-	}
-	mustGet(t, r, &entries[2501])
-	if s := ro.Stats.Snapshot(); s.Reads != 4 || s.BlockMisses != 1 || s.BlockHits != 1 ||
-		s.FilterChecks != 3 {
-		t.Errorf("warm hit: %+v", s)
-	}
-}
-
-// TestFilterStats: absent keys are turned away at the rate of the filter's width.
-func TestFilterStats(t *testing.T) {
-	fsys := vfs.NewMem()
-	const n = 50_000
-	o := sst.WriterOptions{FilterBits: 8, FilterPartitionKeys: 9000}
-	meta := build(t, fsys, o, plainEntries(n))
-	ro := readerOptions(fsys, meta)
-	r := sst.NewReader(ro)
-	var e base.Entry
-	for i := range n - 1 {
-		k := fmt.Appendf(nil, "user#%08d", 2*i+1)
-		if found, err := r.Get(k, base.Hash(k, testSeed), base.MaxSeqNum, &e); found || err != nil {
-			t.Fatal(found, err)
-		}
-	}
-	s := ro.Stats.Snapshot()
-	if s.FilterChecks != n-1 || s.FilterNegatives+s.FilterFalsePositives != n-1 {
-		t.Errorf("%+v", s)
-	}
-	if rate := float64(s.FilterFalsePositives) / (n - 1); rate < 0.002 || rate > 0.006 {
-		t.Errorf("false positive rate %f, want about 0.0039", rate)
-	}
-}
-
 // TestVersionsAreNoFalsePositives: a filter that lets a key through whose versions
 // are all newer than the read was right.
 func TestVersionsAreNoFalsePositives(t *testing.T) {
@@ -260,55 +206,6 @@ func TestVersionsAreNoFalsePositives(t *testing.T) {
 	ok(t, b.Answer(ls, 10))
 	if s := ro.Stats.Snapshot(); s.FilterFalsePositives != 0 || s.FilterChecks != 180 {
 		t.Errorf("in a batch: %+v", s)
-	}
-}
-
-// TestReadAhead: a cold scan reads in large pieces, short ones do not.
-func TestReadAhead(t *testing.T) {
-	fsys := vfs.NewMem()
-	entries := plainEntries(60_000)
-	meta := build(t, fsys, sst.WriterOptions{Codec: sst.None, BlockBytes: 16 << 10}, entries)
-	ro := readerOptions(fsys, meta)
-	r := sst.NewReader(ro)
-	c := r.NewCursor(base.MaxSeqNum)
-	c.SeekGE(entries[30_000].Key)
-	c.Next()
-	if s, one := ro.Stats.Snapshot(), uint64(45<<10); s.BlockMisses != 1 || s.ReadBytes > one {
-		t.Errorf("a single entry reads %+v", s)
-	}
-	for range 200 {
-		c.Next()
-	}
-	if s := ro.Stats.Snapshot(); s.ReadBytes > 100<<10 {
-		t.Errorf("a scan of 200 entries reads %d bytes", s.ReadBytes)
-	}
-	before := ro.Stats.Snapshot()
-	checkScans(t, c, entries)
-	s := ro.Stats.Snapshot()
-	blocks, reads := s.BlockMisses-before.BlockMisses, s.Reads-before.Reads
-	if blocks < 200 || reads > blocks/8 {
-		t.Errorf("%d blocks in %d reads", blocks, reads)
-	}
-	if read := s.ReadBytes - before.ReadBytes; read > uint64(meta.SizeBytes)*11/10 {
-		t.Errorf("%d bytes read of a file of %d", read, meta.SizeBytes)
-	}
-}
-
-// TestSourceBypassesCache: a source reads in large pieces and leaves the cache
-// alone.
-func TestSourceBypassesCache(t *testing.T) {
-	testutil.SlowUnderRace(t, "one goroutine")
-	fsys := vfs.NewMem()
-	entries := plainEntries(60_000)
-	meta := build(t, fsys, sst.WriterOptions{Codec: sst.LZ4, FilterBits: 8}, entries)
-	ro := readerOptions(fsys, meta)
-	r := sst.NewReader(ro)
-	checkSource(t, r.NewSource(), entries)
-	if m := ro.Cache.Metrics(); m.Inserts != 0 {
-		t.Errorf("%+v", m)
-	}
-	if s := ro.Stats.Snapshot(); s.Reads > uint64(meta.SizeBytes)/(100<<10)+4 {
-		t.Errorf("%d reads of a file of %d bytes", s.Reads, meta.SizeBytes)
 	}
 }
 
@@ -391,21 +288,6 @@ func walk(t *testing.T, r *sst.Reader, c *sst.Cursor, want []base.Entry) error {
 		ok = c.Next()
 	}
 	return c.Err()
-}
-
-// TestDescribe: the account names what a reader of it looks for.
-func TestDescribe(t *testing.T) {
-	fsys := vfs.NewMem()
-	meta, _, _ := smallFile(t, fsys, sst.LZ4)
-	var out strings.Builder
-	ok(t, sst.NewReader(readerOptions(fsys, meta)).Describe(&out))
-	for _, want := range []string{
-		"000-7.sst", "lz4", "filter 1", "block 3", `range delete    ["pk/a", "pk/b") seq 7`,
-	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, out.String())
-		}
-	}
 }
 
 // TestVerifyStops: a cancelled context ends Verify.

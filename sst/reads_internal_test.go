@@ -15,6 +15,7 @@ import (
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
+	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
@@ -51,7 +52,8 @@ func TestEveryFailedRead(t *testing.T) {
 					_, err := readings(r, entries)[way]()
 					_, failed = p.Failed()
 					again := !lasting && inBatch(way) // smaller pieces are tried
-					if failed != errors.Is(err, broken) && !(again && err == nil) {
+					if failed != errors.Is(err, broken) && !(again && err == nil) ||
+						errors.Is(err, corrupt.ErrCorrupt) {
 						t.Errorf("%s with a cache of %d, operation %d of %d fails, lasting %v: %v",
 							way, budget, n, p.Count(), lasting, err)
 					}

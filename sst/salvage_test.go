@@ -6,19 +6,13 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/sst"
 )
 
 // salvageFile writes a file of one partition with a range tombstone, some 25 blocks.
-func salvageFile(t *testing.T, fs vfs.FS) (base.FileMeta, sst.Identity, []base.Entry) {
-	t.Helper()
-	return salvageFileOf(t, fs, sst.WriterOptions{})
-}
-
-func salvageFileOf(t *testing.T, fs vfs.FS, o sst.WriterOptions) (
+func salvageFile(t *testing.T, fs vfs.FS, o sst.WriterOptions) (
 	base.FileMeta, sst.Identity, []base.Entry,
 ) {
 	t.Helper()
@@ -43,7 +37,7 @@ func salvageFileOf(t *testing.T, fs vfs.FS, o sst.WriterOptions) (
 func TestSalvageWithoutParts(t *testing.T) {
 	for _, partBlocks := range []int{0, 4} {
 		fs := vfs.NewMem()
-		meta, id, entries := salvageFileOf(t, fs, sst.WriterOptions{PartBlocks: partBlocks})
+		meta, id, entries := salvageFile(t, fs, sst.WriterOptions{PartBlocks: partBlocks})
 		r := sst.NewReader(readerOptions(fs, meta))
 		end := 0
 		err := r.Blocks(func(b sst.BlockInfo) bool {
@@ -66,32 +60,5 @@ func TestSalvageWithoutParts(t *testing.T) {
 			}
 			ok(t, s.Close())
 		}
-	}
-}
-
-// What a file has beyond the size that the manifest knows is not its own: where blocks are
-// searched, those there are left out.
-func TestSalvageKeepsToTheKnownSize(t *testing.T) {
-	fs := vfs.NewMem()
-	meta, id, entries := salvageFile(t, fs)
-	b := contents(t, fs, meta.Name())
-	b[len(b)-1] ^= 1 // no footer, no index
-	store(t, fs, meta.Name(), b)
-	count := func(known *base.FileMeta) (n int) {
-		s, err := sst.Salvage(fs, meta.Name(), id, known)
-		ok(t, err)
-		defer s.Close()
-		for range cursor.All(s.NewSource()) {
-			n++
-		}
-		return n
-	}
-	half := meta
-	half.SizeBytes /= 2
-	if n := count(&meta); n != len(entries) {
-		t.Errorf("%d of %d entries of the whole file", n, len(entries))
-	}
-	if n := count(&half); n == 0 || n > len(entries)*2/3 {
-		t.Errorf("%d of %d entries in half of the file", n, len(entries))
 	}
 }

@@ -78,16 +78,6 @@ func TestWriterOptions(t *testing.T) {
 	}
 }
 
-// TestLimits: the limits of the format, as docs/format/sst.md has them.
-func TestLimits(t *testing.T) {
-	got := []int64{MaxKeyBytes, maxBoundBytes, MaxValueBytes, maxDataBytes, maxRawBytes, maxRatio,
-		trailerBytes, footerBytes, handleBytes, blockHeaderBytes, indexHeaderBytes}
-	want := []int64{196_610, 196_611, 64 << 20, 72 << 20, 1 << 30, 65_536, 9, 104, 16, 20, 16}
-	if !slices.Equal(got, want) {
-		t.Errorf("%d, want %d", got, want)
-	}
-}
-
 // TestEntryLimits: the longest and largest entries are accepted, what is beyond is not.
 func TestEntryLimits(t *testing.T) {
 	key, value := make([]byte, MaxKeyBytes+1), make([]byte, MaxValueBytes+1)

@@ -47,6 +47,8 @@ func parseEdit(t *testing.T, d *datadriven.TestData) *manifest.Edit {
 			e.NextRun = v
 		case "log-start":
 			e.LogStart = v
+		case "log-seq":
+			e.LogSeq = base.SeqNum(v)
 		case "last-seq":
 			e.LastSeq = base.SeqNum(v)
 		default:

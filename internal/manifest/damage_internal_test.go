@@ -150,29 +150,6 @@ func TestLargestNumbers(t *testing.T) {
 	}
 }
 
-// TestStripesInOrder: the stripes of a snapshot ascend, and each has content.
-func TestStripesInOrder(t *testing.T) {
-	head := appendState(nil, &State{NextFile: 1, NextRun: 1, LastSeq: 9}, false)
-	head = head[:len(head)-1] // the number of stripes
-	for _, c := range []struct {
-		stripes []byte
-		want    string
-	}{
-		{[]byte{2, 0, 1, 0, 255, 1, 0}, ""},
-		{[]byte{2, 7, 1, 0, 7, 1, 0}, "at offset 36: want a stripe above 7, got 7"},
-		{[]byte{2, 7, 1, 0, 6, 1, 0}, "at offset 36: want a stripe above 7, got 6"},
-		{[]byte{1, 7, 0, 0}, "at offset 35: want a stripe with content, got an empty one"},
-		{[]byte{2, 7, 1, 0}, "at offset 31: want at most 1, got 2"},
-	} {
-		r := record{payload: slices.Concat(head, c.stripes)}
-		_, err := decodeState("M", fuzzID, r)
-		if c.want == "" && err != nil ||
-			c.want != "" && (err == nil || !strings.HasSuffix(err.Error(), c.want)) {
-			t.Errorf("stripes %x: got %v, want %q", c.stripes, err, c.want)
-		}
-	}
-}
-
 // TestLaterRecord: an edit or a seal with a right checksum and a number above the one that is
 // looked for is a later record, up to the number that a file of this length can have.
 func TestLaterRecord(t *testing.T) {

@@ -98,18 +98,6 @@ func TestExistingDatabase(t *testing.T) {
 	}
 }
 
-func TestMissingManifest(t *testing.T) {
-	mem := vfs.NewMem()
-	create(t, mem, 1)
-	ok(t, mem.Remove(manifestPath(1)))
-	if _, _, err := manifest.Load(mem, dir); !errors.Is(err, corrupt.ErrCorrupt) {
-		t.Errorf("got %v", err)
-	}
-	if _, _, err := manifest.Load(mem, "nowhere"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestOrphans(t *testing.T) {
 	mem := vfs.NewMem()
 	create(t, mem, 4)

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -17,7 +16,7 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
-var ok = testutil.OK
+var ok, wantIs = testutil.OK, testutil.WantIs
 
 const dir = "db"
 
@@ -118,33 +117,6 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// Counters of an edit stay or go forward, not back; zero leaves them.
-func TestCountersNeverGoBack(t *testing.T) {
-	mem := vfs.NewMem()
-	create(t, mem, 3)
-	l, s, err := manifest.Open(mem, dir)
-	ok(t, err)
-	defer l.Close()
-	s = mustCommit(t, l, &manifest.Edit{LogSeq: s.LastSeq})
-	same := manifest.Edit{
-		NextFile: s.NextFile, NextRun: s.NextRun, LogStart: s.LogStart, LogSeq: s.LogSeq,
-		LastSeq: s.LastSeq,
-	}
-	mustCommit(t, l, &same)
-	mustCommit(t, l, &manifest.Edit{})
-	for i, back := range []func(e *manifest.Edit){
-		func(e *manifest.Edit) { e.NextFile-- }, func(e *manifest.Edit) { e.NextRun-- },
-		func(e *manifest.Edit) { e.LogStart-- }, func(e *manifest.Edit) { e.LogSeq-- },
-		func(e *manifest.Edit) { e.LastSeq-- },
-	} {
-		e := same
-		back(&e)
-		if _, err := l.Commit(&e); err == nil || !strings.Contains(err.Error(), "goes back") {
-			t.Errorf("counter %d goes back: %v", i, err)
-		}
-	}
-}
-
 // Close syncs the seal, so that the next Open writes nothing; a log that is only opened and
 // closed syncs nothing.
 func TestCloseSyncsTheSeal(t *testing.T) {
@@ -240,19 +212,6 @@ func TestFlippedByte(t *testing.T) {
 			case i >= 40 && (c.Offset < 40 || c.Offset > int64(i)):
 				t.Fatalf("byte %d of %s: error at offset %d", i, path, c.Offset)
 			}
-		}
-	}
-}
-
-func TestUnknownVersion(t *testing.T) {
-	for _, path := range []string{manifestPath(1), currentPath} {
-		mem := vfs.NewMem()
-		create(t, mem, 1)
-		b := read(t, mem, path)
-		b[8] = 3
-		write(t, mem, path, b)
-		if _, _, err := manifest.Load(mem, dir); !errors.Is(err, corrupt.ErrVersion) {
-			t.Errorf("%s: %v", path, err)
 		}
 	}
 }
@@ -367,23 +326,6 @@ func TestWriteSnapshot(t *testing.T) {
 	}
 	if err := manifest.WriteSnapshot(mem, "copy", s); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("second checkpoint into the same directory: %v", err)
-	}
-}
-
-func BenchmarkCommit(b *testing.B) {
-	l, err := makeAndCreate(vfs.NewMem(), dir, initState())
-	ok(b, err)
-	i := 0
-	b.ReportAllocs()
-	for b.Loop() {
-		i++
-		e := flush(i)
-		if i > 3 {
-			e.Stripes[0].Remove = []uint64{uint64(i - 3)}
-		}
-		if _, err := l.Commit(e); err != nil {
-			b.Fatal(err)
-		}
 	}
 }
 

@@ -233,6 +233,8 @@ func TestMissingManifestIsNamed(t *testing.T) {
 	if _, _, err := manifest.Load(mem, dir); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
+	_, _, err := manifest.Load(mem, "nowhere")
+	wantIs(t, err, fs.ErrNotExist)
 }
 
 // Files stops where its caller does.
