@@ -15,7 +15,7 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs"
 )
 
-// TestWritesRefuseBadTerms: whichever write gets them.
+// TestWritesRefuseBadTerms: whichever write gets them. Bad expiries are in TestItemOptions.
 func TestWritesRefuseBadTerms(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	k := pk("k")
@@ -28,17 +28,7 @@ func TestWritesRefuseBadTerms(t *testing.T) {
 			"Delete":      func() error { return db.Delete(k, o) },
 			"DeleteIf":    func() error { return db.DeleteIf(k, engine.IfPresent(), o) },
 			"DeleteRange": func() error { return db.DeleteRange(k.PK, engine.SKCondition{}, o) },
-		}
-		for name, call := range calls {
-			if err := call(); !errors.Is(err, engine.ErrInvalid) {
-				t.Errorf("%s with %v: %v", name, o, err)
-			}
-		}
-	}
-	for _, o := range []engine.WriteOption{
-		engine.Durability(3), engine.MaxWait(-1), engine.TTL(-1), engine.Expiry(-1),
-	} {
-		calls := map[string]func() error{
+
 			"Put":   func() error { return db.Put(k, nil, o) },
 			"PutIf": func() error { return db.PutIf(k, nil, engine.IfAbsent(), o) },
 			"InsertNew": func() error {
@@ -53,18 +43,6 @@ func TestWritesRefuseBadTerms(t *testing.T) {
 			if err := call(); !errors.Is(err, engine.ErrInvalid) {
 				t.Errorf("%s with %v: %v", name, o, err)
 			}
-		}
-	}
-	for name, err := range map[string]error{
-		"InsertNew, expiry": func() error {
-			_, _, err := db.InsertNew(ctx, []engine.Item{{Key: k, Expiry: -1}}, nil)
-			return err
-		}(),
-		"PutUntil":  engine.NewBatch().Put(k, nil, engine.Expiry(-1)),
-		"Batch.Put": engine.NewBatch().Put(k, nil, engine.TTL(-1)),
-	} {
-		if !errors.Is(err, engine.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if v := db.Metrics().LastVersion; v != 0 {

@@ -323,16 +323,3 @@ func TestManyConditions(t *testing.T) {
 		t.Errorf("checking %d conditions allocates %v objects", n, got)
 	}
 }
-
-// An operation that only requires something counts, whatever it requires, until Reset.
-func TestResetForgetsRequirements(t *testing.T) {
-	b := engine.NewBatch()
-	ok(t, b.Require(pk("a"), engine.Condition{}))
-	if b.Len() != 1 {
-		t.Errorf("%d operations, want 1", b.Len())
-	}
-	b.Reset()
-	if b.Len() != 0 {
-		t.Errorf("%d operations after Reset", b.Len())
-	}
-}

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -272,28 +271,6 @@ func TestDedupCounts(t *testing.T) {
 		&engine.FilterOptions{Workers: -1}); !errors.Is(err,
 		engine.ErrInvalid) {
 		t.Errorf("-1 workers: %v", err)
-	}
-}
-
-// TestEndedContext: a call with a context that has ended reports why.
-func TestEndedContext(t *testing.T) {
-	db := openMemory(t, engine.Options{Durability: engine.Process})
-	for name, call := range map[string]func(context.Context) error{
-		"Flush":   db.Flush,
-		"Compact": db.Compact,
-		"Verify":  func(c context.Context) error { return second(db.Verify(c, nil)) },
-	} {
-		for _, p := range partitionsOfStripes(5) {
-			ok(t, db.Put(pk(string(p)), nil))
-		}
-		if name == "Verify" {
-			ok(t, db.Flush(ctx))
-		}
-		c, cancel := context.WithCancelCause(ctx)
-		cancel(errEnough)
-		if err := call(c); !errors.Is(err, errEnough) {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }
 

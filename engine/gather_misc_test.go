@@ -383,56 +383,6 @@ func gatherOrder(g *engine.Gather, a, b engine.Key) int {
 	return d
 }
 
-// Ranges that hold nothing, because they end before they begin, change nothing, wherever
-// they stand in the list.
-func TestGatherPassesOverEmptySpans(t *testing.T) {
-	db := openMemory(t, engine.Options{})
-	for round := range 2 { // a run, then a memtable
-		for i := range 10 {
-			for _, p := range []string{"a", "b"} {
-				ok(t, db.Put(pksk(p, fmt.Sprint(i)), []byte{byte(round)}))
-			}
-		}
-		if round == 0 {
-			ok(t, db.Flush(ctx))
-		}
-	}
-	span := func(lo, hi string) keycodec.Span {
-		return keycodec.Span{Start: []byte(lo), End: []byte(hi)}
-	}
-	for _, spans := range [][]keycodec.Span{
-		{span("5", "3"), span("4", "6")},
-		{span("4", "6"), span("6", "5")},
-		{span("9", "1"), span("4", "6"), span("5", "0")},
-		{span("4", "5"), span("5", "2"), span("5", "6")},
-	} {
-		for i := range 4 {
-			g := engine.Gather{
-				PKs: [][]byte{[]byte("a"), []byte("b")}, Spans: spans,
-				ByPartition: i&1 > 0, Reverse: i&2 > 0,
-			}
-			n := 0
-			for item, err := range db.Gather(ctx, g) {
-				ok(t, err)
-				if sk := string(item.Key.SK); sk != "4" && sk != "5" {
-					t.Errorf("%q: %s", spans, sk)
-				}
-				n++
-			}
-			if n != 4 {
-				t.Errorf("%q, by partition %v, reverse %v: %d items, want 4", spans,
-					g.ByPartition, g.Reverse, n)
-			}
-		}
-	}
-	overlap := engine.Gather{
-		PKs:   [][]byte{[]byte("a")},
-		Spans: []keycodec.Span{span("1", "9"), span("9", "4"), span("5", "7")},
-	}
-	_, err := db.CountGather(ctx, overlap)
-	wantIs(t, err, engine.ErrInvalid)
-}
-
 // lateCancel is a context that is found cancelled when it is looked at for the second time.
 type lateCancel struct {
 	context.Context

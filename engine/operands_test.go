@@ -24,7 +24,7 @@ func TestOperandsLongerThanSortKeys(t *testing.T) {
 	operands := [][]byte{append(longest, 0), append(longest, 0, 0), append(longest, 'x'),
 		append(above, 0xff), bytes.Repeat([]byte{0xff}, 2*engine.MaxKeyBytes)}
 	highest := bytes.Repeat([]byte{0xff}, engine.MaxKeyBytes+7)
-	for name, condition := range longConditions {
+	for name, condition := range skConditions {
 		for i, operand := range operands {
 			t.Run(fmt.Sprint(name, " ", i), func(t *testing.T) {
 				fsys := vfs.NewMem()
@@ -59,8 +59,11 @@ func TestOperandsLongerThanSortKeys(t *testing.T) {
 	}
 }
 
-// longConditions make conditions of operands, each with what it says of a sort key.
-var longConditions = map[string]func(a, b []byte) (engine.SKCondition, func(sk []byte) bool){
+// skConditions make conditions of operands, each with what it says of a sort key.
+var skConditions = map[string]func(a, b []byte) (engine.SKCondition, func(sk []byte) bool){
+	"all": func(_, _ []byte) (engine.SKCondition, func([]byte) bool) {
+		return engine.SKCondition{}, func([]byte) bool { return true }
+	},
 	"equal": func(a, _ []byte) (engine.SKCondition, func([]byte) bool) {
 		return engine.SKEqual(a), func(sk []byte) bool { return bytes.Equal(sk, a) }
 	},
@@ -79,9 +82,14 @@ var longConditions = map[string]func(a, b []byte) (engine.SKCondition, func(sk [
 	"begins with": func(a, _ []byte) (engine.SKCondition, func([]byte) bool) {
 		return engine.SKBeginsWith(a), func(sk []byte) bool { return bytes.HasPrefix(sk, a) }
 	},
+	"between": func(a, b []byte) (engine.SKCondition, func([]byte) bool) {
+		return engine.SKBetween(a, b), func(sk []byte) bool {
+			return bytes.Compare(sk, a) >= 0 && bytes.Compare(sk, b) <= 0
+		}
+	},
 	"range": func(a, b []byte) (engine.SKCondition, func([]byte) bool) {
 		return engine.SKRange(a, b), func(sk []byte) bool {
-			return bytes.Compare(sk, a) >= 0 && bytes.Compare(sk, b) < 0
+			return bytes.Compare(sk, a) >= 0 && (b == nil || bytes.Compare(sk, b) < 0)
 		}
 	},
 }

@@ -79,7 +79,7 @@ func slowRun(t *testing.T, at int64) (read bool) {
 		t.Fatalf("%s: %d files are still open", what, files)
 	}
 	db := openOn(t, mem, engine.Options{})
-	w.check(t, what, db)
+	w.check(t, what, db, false)
 	ok(t, second(db.Verify(ctx, nil)))
 	mustClose(t, db)
 	return read
@@ -87,12 +87,8 @@ func slowRun(t *testing.T, at int64) (read bool) {
 
 // slowScript is failScript without failures.
 func slowScript(t *testing.T, fsys vfs.FS, w witness, open *atomic.Pointer[engine.DB]) {
-	o := engine.Options{
-		Durability: engine.Sync, MemtableBytes: 1 << 20, LogBytes: 8 << 20, MaxRuns: 2,
-		CacheBytes: 1, CompactionWorkers: 1,
-	}
 	for round := range 2 {
-		db, err := engine.OpenFS(fsys, "db", &o)
+		db, err := engine.OpenFS(fsys, "db", &failOptions)
 		if err != nil {
 			t.Errorf("open: %v", err)
 			return

@@ -229,41 +229,22 @@ func TestSmallQueries(t *testing.T) {
 	db := smallDB(t)
 	p := []byte("a\x00")
 	operands := [][]byte{nil, {}, []byte("a"), []byte("a\x00"), []byte("ab"), []byte("b"), {0xff}}
-	cmp := bytes.Compare
 	for _, x := range operands {
 		for _, y := range operands {
-			for name, c := range map[string]struct {
-				cond engine.SKCondition
-				in   func(sk []byte) bool
-			}{
-				"all":  {engine.SKCondition{}, nil},
-				"less": {engine.SKLess(x), func(sk []byte) bool { return cmp(sk, x) < 0 }},
-				"less equal": {engine.SKLessEqual(x), func(sk []byte) bool {
-					return cmp(sk,
-						x) <= 0
-				}},
-				"greater": {engine.SKGreater(x), func(sk []byte) bool { return cmp(sk, x) > 0 }},
-				"greater equal": {engine.SKGreaterEqual(x),
-					func(sk []byte) bool { return cmp(sk, x) >= 0 }},
-				"between": {engine.SKBetween(x, y),
-					func(sk []byte) bool { return cmp(sk, x) >= 0 && cmp(sk, y) <= 0 }},
-				"begins": {engine.SKBeginsWith(x),
-					func(sk []byte) bool { return bytes.HasPrefix(sk, x) }},
-				"range": {engine.SKRange(x, y),
-					func(sk []byte) bool {
-						return cmp(sk, x) >= 0 && (y == nil || cmp(sk,
-							y) < 0)
-					}},
-			} {
+			for name, condition := range skConditions {
 				if y != nil && name != "between" && name != "range" {
 					continue // it has one operand
 				}
+				if name == "equal" && len(x) == 0 {
+					continue // it is refused
+				}
+				cond, matches := condition(x, y)
 				in := func(k engine.Key) bool {
-					return bytes.Equal(k.PK, p) && (c.in == nil || k.SK != nil && c.in(k.SK))
+					return bytes.Equal(k.PK, p) && (name == "all" || k.SK != nil && matches(k.SK))
 				}
 				for _, reverse := range []bool{false, true} {
 					afterEach(func(after *engine.Key) {
-						q := engine.Query{PK: p, SK: c.cond, Reverse: reverse, Limit: 2}
+						q := engine.Query{PK: p, SK: cond, Reverse: reverse, Limit: 2}
 						if after != nil {
 							q.After = q.CursorAfter(engine.Item{Key: *after})
 						}

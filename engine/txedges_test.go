@@ -115,42 +115,6 @@ func TestFirstCommitConflicts(t *testing.T) {
 	}
 }
 
-// TestTransactionsRefuseBadKeys: also where no condition has looked at the key.
-func TestTransactionsRefuseBadKeys(t *testing.T) {
-	db := openMemory(t, engine.Options{})
-	ok(t, db.Update(ctx, func(tx *engine.Tx) error {
-		var none engine.Key
-		for i, err := range []error{
-			tx.Put(none, nil), tx.Put(none, nil, engine.Expiry(1)), tx.Delete(none),
-			tx.PutIf(none, nil, engine.Condition{}), tx.DeleteIf(none, engine.Condition{}),
-			tx.PutIf(none, nil, engine.IfAbsent()), tx.DeleteIf(none, engine.IfPresent()),
-			tx.DeleteRange(nil, engine.SKCondition{}),
-			second(tx.Get(none)), second(tx.Has(none)), second(tx.GetItem(none)),
-		} {
-			if !errors.Is(err, engine.ErrEmptyPK) {
-				t.Errorf("call %d: %v", i, err)
-			}
-		}
-		return nil
-	}))
-	ok(t, db.View(ctx, func(tx *engine.Tx) error {
-		for i, err := range []error{
-			tx.Put(pk("p"), nil), tx.PutIf(pk("p"), nil, engine.IfAbsent()),
-			tx.Delete(pk("p")),
-			tx.DeleteIf(pk("p"), engine.IfPresent()), tx.Put(pk("p"), nil, engine.Expiry(1)),
-			tx.DeleteRange([]byte("p"), engine.SKCondition{}),
-		} {
-			if !errors.Is(err, engine.ErrReadOnly) {
-				t.Errorf("call %d in a view: %v", i, err)
-			}
-		}
-		return nil
-	}))
-	if v := db.Metrics().LastVersion; v != 0 {
-		t.Errorf("something was committed, version %d", v)
-	}
-}
-
 // TestUpdateRetryEnds: a transaction that always conflicts is run until its context ends, with
 // pauses; the error names both.
 func TestUpdateRetryEnds(t *testing.T) {
