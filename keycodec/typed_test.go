@@ -14,11 +14,6 @@ func i64(v int64) []byte   { return keycodec.AppendInt64(nil, v) }
 func f64(v float64) []byte { return keycodec.AppendFloat64(nil, v) }
 func str(s string) []byte  { return keycodec.AppendString(nil, s) }
 func dec(v string) []byte  { return keycodec.AppendDecimal(nil, decimal(v)) }
-func uuid(v string) []byte { return keycodec.AppendUUID(nil, must(keycodec.ParseUUID(v))) }
-func desc(v []byte) []byte { return keycodec.InvertFrom(bytes.Clone(v), 0) }
-func fixed(s string, scale int32) []byte {
-	return must(keycodec.AppendFixed(nil, decimal(s), scale))
-}
 
 func must[T any](v T, err error) T {
 	if err != nil {
@@ -28,10 +23,6 @@ func must[T any](v T, err error) T {
 }
 
 func decimal(s string) keycodec.Decimal { return must(keycodec.ParseDecimal(s)) }
-
-func stamp(s string, u keycodec.Unit) []byte {
-	return must(keycodec.AppendTime(nil, must(time.Parse(time.RFC3339Nano, s)), u))
-}
 
 // TestDecimalEncodings: the bytes of decimals, in their order, whose exponents are on both sides of
 // those that fit into the head. The bytes of all other types are in TestGoldenTuples.
