@@ -148,6 +148,12 @@ func TestPauses(t *testing.T) {
 			t.Errorf("full pressure and no flush: %v, %v", d, err)
 		}
 		w.scheduler.lastFailure.Store(nil)
+		press(0.5)
+		w.closed.Store(true)
+		if d, err := write(bg, pressureBytes); d != 0 || err != errClosed {
+			t.Errorf("a closed database: %v, %v", d, err)
+		}
+		w.closed.Store(false)
 		press(-1)
 	})
 }

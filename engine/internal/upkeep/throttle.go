@@ -204,6 +204,10 @@ func (t *throttle) queue(ctx context.Context, n int64, deletes bool) error {
 	defer func() { <-t.gate }()
 	u := t.u
 	for {
+		// Before a pause: after Close those in line would have theirs one after the other.
+		if err := u.env.Writable(); err != nil {
+			return err
+		}
 		if deletes && u.reserve.full.Load() {
 			return t.roomForDelete(ctx, n)
 		}
@@ -227,9 +231,6 @@ func (t *throttle) queue(ctx context.Context, n int64, deletes bool) error {
 		}
 		if err := u.scheduler.flushFailure(); err != nil {
 			return fmt.Errorf("engine: write buffers are full and cannot be flushed: %w", err)
-		}
-		if err := u.env.Writable(); err != nil {
-			return err
 		}
 		if err := base.Sleep(ctx, time.Millisecond); err != nil {
 			return err
