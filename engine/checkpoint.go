@@ -55,7 +55,7 @@ func (db *DB) Checkpoint(ctx context.Context, dest string, o *CheckpointOptions)
 	return during("checkpoint", db.checkpointTo(ctx, dest, o))
 }
 
-func (db *DB) checkpointTo(ctx context.Context, dest string, o *CheckpointOptions) error {
+func (db *DB) checkpointTo(ctx context.Context, dest string, o *CheckpointOptions) (err error) {
 	if err := usable(ctx); err != nil {
 		return err
 	}
@@ -88,10 +88,19 @@ func (db *DB) checkpointTo(ctx context.Context, dest string, o *CheckpointOption
 		db: db, dest: d, report: o.Progress, duty: upkeep.BeginDuty(),
 		limit: upkeep.Limiter{BytesPerSecond: o.BytesPerSecond},
 	}
+	complete := false
+	defer func() { // also if Progress panics
+		if complete {
+			err = d.close()
+		} else {
+			err = d.abandon(err)
+		}
+	}()
 	if err := c.run(ctx); err != nil {
-		return d.abandon(db.explain(err))
+		return db.explain(err)
 	}
-	return d.close()
+	complete = true
+	return nil
 }
 
 // checkpoint is a Checkpoint call.
@@ -200,10 +209,12 @@ func (db *DB) pinWithLog() (p *upkeep.Pinned, log *wal.Pinned, release func(), e
 
 // copyLog copies the log and lets go of it.
 func (c *checkpoint) copyLog(log *wal.Pinned, pace func(int64) error) error {
+	defer func() {
+		if err := log.Unpin(); err != nil { // the next flush tries again
+			c.db.opts.Logger.Warn("release log segments", "err", err)
+		}
+	}()
 	err := log.CopyTo(c.dest, c.dest.dir, pace)
-	if uerr := log.Unpin(); uerr != nil { // the next flush tries again
-		c.db.opts.Logger.Warn("release log segments", "err", uerr)
-	}
 	if err == nil {
 		c.advance(log.Files(), 0)
 	}

@@ -180,7 +180,13 @@ func TestCheckpointDestination(t *testing.T) {
 		t.Error("the directory has changed")
 	}
 	ok(t, fsys.MkdirAll("empty"))
-	for _, dest := range []string{"empty", "new/deep"} {
+	func() {
+		defer func() { _ = recover() }()
+		_ = db.Checkpoint(ctx, "left", &engine.CheckpointOptions{
+			Progress: func(engine.CheckpointProgress) { panic("in the callback") },
+		})
+	}()
+	for _, dest := range []string{"empty", "new/deep", "left"} {
 		ok(t, db.Checkpoint(ctx, dest, nil))
 		c, err := engine.OpenFS(fsys, dest, &engine.Options{ReadOnly: true})
 		ok(t, err)

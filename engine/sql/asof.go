@@ -106,18 +106,20 @@ func argumentOf(p *syntax.Param, args []any) (any, error) {
 }
 
 // at calls f with the statement over the tables of a moment, and closes them after it.
-func (s *Stmt) at(ctx context.Context, m store.Moment, f func(*Stmt, store.Moment) error) error {
+func (s *Stmt) at(ctx context.Context, m store.Moment, f func(*Stmt, store.Moment) error,
+) (err error) {
 	then, m, err := s.session.db.AsOf(ctx, m)
 	if err != nil {
 		b := &binder{text: s.text}
 		return b.refused(s.past.Position(), err)
 	}
+	defer func() { err = errors.Join(err, then.Close()) }() // also if the body of a loop panics
 	past := &Stmt{session: Open(then), then: then, text: s.text, tree: s.tree, start: s.start,
 		end: s.end}
 	if _, ok := s.explained().(*syntax.Insert); ok {
 		past.session = s.session // of the tables that are written
 	}
-	return errors.Join(f(past, m), then.Close())
+	return f(past, m)
 }
 
 // held returns an argument that shares no memory with the caller's: that may be written to before

@@ -95,6 +95,14 @@ func testAsOf(t *testing.T) {
 	if err != nil || !strings.Contains(plan.Plan.String(), "gone") {
 		t.Errorf("EXPLAIN: %v, %v", plan, err)
 	}
+	func() { // nothing stays open after a body that panics
+		defer func() { _ = recover() }()
+		rows, err := s.Query(t.Context(), then("SELECT v FROM t AS OF VERSION"))
+		ok(t, err)
+		for range rows.All() {
+			panic("in the body")
+		}
+	}()
 	// Not read: it keeps nothing.
 	if _, err := s.Query(t.Context(), then("SELECT v FROM t AS OF MOMENT")); err != nil {
 		t.Error(err)
