@@ -2,6 +2,8 @@ package exec
 
 import (
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -106,6 +108,30 @@ func TestKeyTableMakesRoom(t *testing.T) {
 		})
 		if most := 3.0; got > most { // itself, the keys, and the slots
 			t.Errorf("%d keys: %v allocations, more than %v", n, got, most)
+		}
+	}
+}
+
+// A small batch keeps its memory for the next query, one of long texts or many places does not.
+func TestLargeBatchesAreNotKept(t *testing.T) {
+	fill := func(text string, places int) (b probed) {
+		b.rows.add([]expr.Value{expr.String(text)})
+		b.prober.places = slices.Grow(b.prober.places, places)
+		b.rows.clear()
+		b.prober.reset()
+		return b
+	}
+	for _, c := range []struct {
+		text   string
+		places int
+		want   bool
+	}{
+		{"short", 8, true},
+		{strings.Repeat("x", maxKeptBytes+1), 8, false},
+		{"short", 4 * maxProbes, false},
+	} {
+		if b := fill(c.text, c.places); b.small() != c.want {
+			t.Errorf("text of %d bytes, %d places: kept is %t", len(c.text), c.places, !c.want)
 		}
 	}
 }

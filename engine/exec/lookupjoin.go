@@ -3,6 +3,7 @@ package exec
 import (
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
@@ -24,10 +25,9 @@ const (
 // as they are found.
 type lookupJoin struct {
 	joiner
-	node   *plan.JoinNode
-	right  *access
-	prober prober
-	exprs  *keyMaker
+	node  *plan.JoinNode
+	right *access
+	exprs *keyMaker
 
 	hash  *hashJoin // over Whole; nil until it is needed
 	built *hashed   // what it has read; nil: rows are looked up
@@ -37,11 +37,33 @@ type lookupJoin struct {
 	had   int // half of the size for which there was no room; or maxProbes
 	// direct hands on the partners of a batch of one row; nil: they are kept.
 	direct func(partner []expr.Value) error
+	*probed
+	kept keeper
+}
+
+// probed is the memory of a batch. Later runs, of other queries too, use it again.
+type probed struct {
+	prober prober
 	rows   rowTable // the left rows of the batch
 	found  rowTable // their partners
 	next   []int32  // of each partner: the next one of its probe, from 1 on; 0: none
 	chains []chain  // of the partners of each probe
-	kept   keeper
+}
+
+var probedPool = sync.Pool{New: func() any { return new(probed) }}
+
+// release keeps the memory of a batch that is empty, but for that of a large one.
+func (p *probed) release() {
+	p.prober.node = nil
+	if p.small() {
+		probedPool.Put(p)
+	}
+}
+
+// small reports whether the memory of an empty batch is small enough to be kept.
+func (p *probed) small() bool {
+	return max(cap(p.rows.bytes), cap(p.found.bytes), cap(p.prober.arena)) <= maxKeptBytes &&
+		max(cap(p.next), cap(p.prober.places)) <= 2*maxProbes
 }
 
 func (r *runner) lookupJoin(n *plan.JoinNode, j joiner) (operator, error) {
@@ -56,11 +78,6 @@ func (r *runner) lookupJoin(n *plan.JoinNode, j joiner) (operator, error) {
 	exprs, err := r.keyMaker(node.Probe.Exprs)
 	l := &lookupJoin{joiner: j, node: n, right: right, exprs: exprs,
 		first: r.firstBatch(minProbes, maxProbes)}
-	expected := max(minChunkRows, min(n.Left.Estimate().Rows, float64(l.first)))
-	l.rows = newRowTable(expected, l.leftWidth)
-	l.found = newRowTable(expected, len(j.pair)-l.leftWidth)
-	l.next = make([]int32, 0, int(expected))
-	l.prober = newProber(node, int(expected))
 	return l, err
 }
 
@@ -123,20 +140,17 @@ func (l *lookupJoin) turn() (err error) {
 func (l *lookupJoin) run(yield func([]expr.Value) bool) error {
 	l.kept = l.keeper("lookup join")
 	l.size, l.had = l.first, maxProbes
+	l.probed = probedPool.Get().(*probed)
+	l.prober.node = l.right.node
+	defer l.letGo()
 	if err := l.bound(); err != nil {
 		return err
 	}
-	defer l.reset()
-	defer func() {
-		if l.built != nil && l.worker == nil {
-			l.built.kept.release()
-		}
-	}()
 	var failed error
 	stopped := false
 	flush := func() bool {
 		more := true
-		if failed == nil && l.rows.count > 0 {
+		if failed == nil && l.probed != nil && l.rows.count > 0 {
 			more, failed = l.flush(yield)
 		}
 		stopped = !more || failed != nil
@@ -156,6 +170,16 @@ func (l *lookupJoin) run(yield func([]expr.Value) bool) error {
 	}
 	_, err = l.flush(yield)
 	return err
+}
+
+// letGo releases what a run has kept.
+func (l *lookupJoin) letGo() {
+	l.reset()
+	l.probed.release()
+	l.probed = nil
+	if l.built != nil && l.worker == nil {
+		l.built.kept.release()
+	}
 }
 
 // take takes a left row.

@@ -30,11 +30,6 @@ type prober struct {
 	keys   []store.Key
 }
 
-// newProber returns one with room for so many rows.
-func newProber(node *plan.Access, expected int) prober {
-	return prober{node: node, probes: make([]int, 0, expected), places: make([]place, 0, expected)}
-}
-
 // add takes the values of the next row.
 func (p *prober) add(values []expr.Value) {
 	var found bool
