@@ -270,6 +270,7 @@ func (db *DB) prepare(state *manifest.State, flushGroup int) {
 		Obsolete: db.upkeep.Obsolete,
 		Full:     db.upkeep.Full,
 		Due:      db.upkeep.KickMerge,
+		Littered: db.upkeep.KickFlush,
 	}
 	db.fs.MoreFiles = db.env.Files.Evict
 	for i := range db.stripes {

@@ -114,6 +114,42 @@ func takeOne(t *testing.T, db *engine.DB, q engine.Gather) (n int, again bool) {
 	return n, again
 }
 
+// Promise (reads and writes): A queue of several priorities that is polled while it is empty does
+// not become slower and slower: what was taken out, and is passed over often, is flushed.
+func TestQueueOfPriorities(t *testing.T) {
+	var flushes atomic.Int32
+	db := openMemory(t, engine.Options{
+		Durability: engine.Process,
+		Events:     &engine.Events{Flushed: func(engine.FlushEvent) { flushes.Add(1) }},
+	})
+	const priorities, most = 4, 2000
+	take := func() (sk string) {
+		for it, err := range db.Query(ctx, engine.Query{PK: []byte("q"), Limit: 1}) {
+			ok(t, err)
+			sk = string(it.Key.SK)
+			ok(t, db.Delete(it.Key))
+		}
+		return sk
+	}
+	for n := 0; flushes.Load() < 3; n++ {
+		if n == most {
+			t.Fatalf("%d flushes while %d items are taken out", flushes.Load(), priorities*most)
+		}
+		sk := func(priority int) string { return fmt.Sprintf("%d %06d", priority, n) }
+		for priority := range priorities {
+			ok(t, db.Put(pksk("q", sk(priority)), nil))
+		}
+		for priority := range priorities {
+			if got := take(); got != sk(priority) {
+				t.Fatalf("got %q, want %q", got, sk(priority))
+			}
+		}
+		if got := take(); got != "" {
+			t.Fatalf("%q is left", got)
+		}
+	}
+}
+
 // What a condition on zones leaves out stays in a queue.
 func TestQueueBesideZones(t *testing.T) {
 	db := openMemory(t, engine.Options{BlockBytes: 1 << 10})

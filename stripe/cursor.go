@@ -89,6 +89,7 @@ const maxAheadBytes = 32 << 10
 
 // reading is one view under a cursor.
 type reading struct {
+	stripe  *Stripe
 	view    *View
 	bounds  *Bounds
 	ranges  merge.Ranges
@@ -122,7 +123,7 @@ func (c *Cursor) Add(s *Stripe, b *Bounds, overlay *memtable.Table) error {
 	r := c.readings[c.opened]
 	c.opened++
 	c.large = c.large || v.ValueBytes > 0
-	c.err = r.open(v, b, overlay)
+	r.stripe, c.err = s, r.open(v, b, overlay)
 	if r.runs > 1 {
 		s.pay(v, r.runs-1)
 	}
@@ -266,7 +267,12 @@ func (c *Cursor) Err() error {
 
 // Close gives back the views. It is idempotent.
 func (c *Cursor) Close() {
+	at := 0
 	for _, r := range c.readings[:c.opened] {
+		if c.started {
+			r.stripe.pass(r.view, c.merge.PassedIn(at, at+r.used))
+			at += r.used
+		}
 		r.close()
 	}
 	if c.started {
@@ -335,7 +341,7 @@ func (r *reading) close() {
 	for _, s := range r.sources[:r.used] {
 		s.release()
 	}
-	r.view, r.bounds, r.done, r.used, r.runs = nil, nil, nil, 0, 0
+	r.stripe, r.view, r.bounds, r.done, r.used, r.runs = nil, nil, nil, nil, 0, 0
 	r.plain, r.at, r.asked = r.plain[:0], 0, false
 	if r.ranges.List != nil {
 		r.ranges = merge.Ranges{}

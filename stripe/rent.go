@@ -36,6 +36,43 @@ func (v *View) price() int64 {
 	return price
 }
 
+// A read passes over the deleted rows before and between those that it shows. Of a queue they are
+// those taken out: where priorities or an empty queue leave no void before the next item, each read
+// passes over all of them, until they go. To pass over flushRent rows takes as long as some flushes
+// (tens of milliseconds), over entryRent about as long as writing an entry again. So a read costs
+// at most about twice what it would if rows were flushed at the best time.
+const (
+	flushRent = 1 << 18
+	entryRent = 16
+	// minPassed is from how many rows on a read counts: below, they take about as long as the rest.
+	minPassed = 128
+)
+
+// pass notes that a read of the view has passed over n rows.
+func (s *Stripe) pass(v *View, n int) {
+	if n < minPassed || v.Active.Tombstones() == 0 {
+		return
+	}
+	if s.passed.Add(int64(n)); s.Littered(v) && s.env.Littered != nil {
+		s.env.Littered() // each time: the price falls with merges
+	}
+}
+
+// flushPrice is what a flush, and the merge of the deletions that it writes, cost in rows.
+func (v *View) flushPrice() int64 {
+	entries := uint64(v.Active.Len())
+	for _, r := range v.Runs {
+		entries += r.Info.Entries
+	}
+	return flushRent + entryRent*int64(entries)
+}
+
+// Littered reports whether the reads of the stripe have passed over so many rows since its memtable
+// began that a flush of the deletions in it is due.
+func (s *Stripe) Littered(v *View) bool {
+	return v.Active.Tombstones() > 0 && s.passed.Load() >= v.flushPrice()
+}
+
 // Paid reports whether the reads of the stripe have paid for a merge of the runs of v.
 func (s *Stripe) Paid(v *View) bool { return s.rent.Load() >= v.price() }
 

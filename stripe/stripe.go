@@ -60,6 +60,8 @@ type Env struct {
 	Obsolete func(name string)
 	// Due, if not nil, is called when the reads of a stripe have paid for a merge of its runs.
 	Due func()
+	// Littered, if not nil, is called by reads that find Stripe.Littered true.
+	Littered func()
 	// Full, if not nil, reports whether the disk is full: then only merges for the garbage of
 	// values rewrite any, so that the others are small.
 	Full func() bool
@@ -76,10 +78,11 @@ type Stripe struct {
 
 	values  *valueFiles
 	rent    atomic.Int64 // see Stripe.pay
+	passed  atomic.Int64 // see Stripe.pass; since the last Freeze
 	install sync.Mutex   // guards replacing view
 	views   uint64       // guarded by install: how many there were
 	prefix  []byte       // expected common key prefix of the next memtable
-	_       [24]byte     // keeps neighbours in the engine's array off this cache line
+	_       [16]byte     // keeps neighbours in the engine's array off this cache line
 }
 
 // Init prepares a stripe with the runs the manifest lists.

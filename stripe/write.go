@@ -75,6 +75,7 @@ func (s *Stripe) Freeze() bool {
 		Active: s.newTable(), Frozen: frozen, Runs: v.Runs,
 		keysBefore: v.keysBefore + v.Active.Keys(),
 	})
+	s.passed.Store(0)
 	return true
 }
 

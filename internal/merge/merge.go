@@ -144,8 +144,11 @@ func (m *Merge) Release() {
 func (m *Merge) Err() error { return m.err }
 
 // Passed returns how many rows were not shown.
-func (m *Merge) Passed() (n int) {
-	for i := range m.inputs {
+func (m *Merge) Passed() int { return m.PassedIn(0, len(m.inputs)) }
+
+// PassedIn returns how many rows of the inputs [lo, hi), in the order of Add, were not shown.
+func (m *Merge) PassedIn(lo, hi int) (n int) {
+	for i := lo; i < hi; i++ {
 		n += int(m.inputs[i].passed)
 	}
 	return n

@@ -27,8 +27,9 @@ const (
 )
 
 // pickFlush chooses the stripes to flush now: those with frozen memtables, those that
-// hold back the oldest log segment when the log is long or the disk is full, and the
-// largest when memory is short. It returns nil if nothing is due.
+// hold back the oldest log segment when the log is long or the disk is full, those whose reads
+// pass over many deleted rows, and the largest when memory is short. It returns nil if nothing
+// is due.
 func (u *Upkeep) pickFlush() []uint8 {
 	var must []uint8
 	var all []candidate
@@ -47,7 +48,7 @@ func (u *Upkeep) pickFlush() []uint8 {
 		low, dirty := u.env.Stripes[i].MinSeq(nil)
 		switch {
 		case !dirty:
-		case len(v.Frozen) > 0 || low <= pin:
+		case len(v.Frozen) > 0 || low <= pin || u.env.Stripes[i].Littered(v):
 			must = append(must, uint8(i))
 		default:
 			all = append(all, candidate{uint8(i), v.MemtableBytes()})
