@@ -159,6 +159,15 @@ func (t *rowTable) clear() {
 	t.bytes, t.count = t.bytes[:0], 0
 }
 
+// held returns the bytes of memory of a table that was cleared.
+func (t *rowTable) held() int {
+	n := cap(t.bytes)
+	for _, c := range t.chunks {
+		n += cap(c) * valueBytes
+	}
+	return n
+}
+
 // row returns the row of a number.
 func (t *rowTable) row(i int) []expr.Value {
 	at := i % chunkRows * t.width

@@ -112,26 +112,28 @@ func TestKeyTableMakesRoom(t *testing.T) {
 	}
 }
 
-// A small batch keeps its memory for the next query, one of long texts or many places does not.
+// A small batch keeps its memory for the next query, one of wide rows or many places does not.
 func TestLargeBatchesAreNotKept(t *testing.T) {
-	fill := func(text string, places int) (b probed) {
-		b.rows.add([]expr.Value{expr.String(text)})
+	fill := func(text string, columns, places int) (b probed) {
+		b.rows.add(slices.Repeat([]expr.Value{expr.String(text)}, columns))
 		b.prober.places = slices.Grow(b.prober.places, places)
 		b.rows.clear()
 		b.prober.reset()
 		return b
 	}
 	for _, c := range []struct {
-		text   string
-		places int
-		want   bool
+		text            string
+		columns, places int
+		want            bool
 	}{
-		{"short", 8, true},
-		{strings.Repeat("x", maxKeptBytes+1), 8, false},
-		{"short", 4 * maxProbes, false},
+		{"short", 1, 8, true},
+		{strings.Repeat("x", maxKeptBytes+1), 1, 8, false},
+		{"short", 2000, 8, false},
+		{"short", 1, 4 * maxProbes, false},
 	} {
-		if b := fill(c.text, c.places); b.small() != c.want {
-			t.Errorf("text of %d bytes, %d places: kept is %t", len(c.text), c.places, !c.want)
+		if b := fill(c.text, c.columns, c.places); b.small() != c.want {
+			t.Errorf("%d texts of %d bytes, %d places: kept is %t",
+				c.columns, len(c.text), c.places, !c.want)
 		}
 	}
 }

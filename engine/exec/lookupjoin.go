@@ -62,7 +62,7 @@ func (p *probed) release() {
 
 // small reports whether the memory of an empty batch is small enough to be kept.
 func (p *probed) small() bool {
-	return max(cap(p.rows.bytes), cap(p.found.bytes), cap(p.prober.arena)) <= maxKeptBytes &&
+	return max(p.rows.held(), p.found.held(), cap(p.prober.arena)) <= maxKeptBytes &&
 		max(cap(p.next), cap(p.prober.places)) <= 2*maxProbes
 }
 
