@@ -2,7 +2,10 @@ package local_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
@@ -17,6 +20,12 @@ func asked(t *testing.T, s *sql.Session, text string) (all []string) {
 	t.Helper()
 	rows, err := s.Query(ctx, text)
 	ok(t, err)
+	return texts(t, rows)
+}
+
+// texts returns the rows as text.
+func texts(t *testing.T, rows *sql.Rows) (all []string) {
+	t.Helper()
 	for row, err := range rows.All() {
 		ok(t, err)
 		all = append(all, fmt.Sprint(row))
@@ -71,6 +80,59 @@ func TestTablesBesideTheWriter(t *testing.T) {
 			if got != want {
 				t.Errorf("after change %d: %s: %s, want %s", i, text, got, want)
 			}
+		}
+	}
+}
+
+// A query whose snapshot has changed definitions, which another goroutine reads while it begins,
+// has the definitions of its snapshot. Method: the clock, which is asked about each table of the
+// query, has them read.
+func TestDefinitionsReadWhileAQueryBegins(t *testing.T) {
+	dir := t.TempDir() + "/db"
+	synctest.Test(t, func(t *testing.T) { readWhileAQueryBegins(t, dir) })
+}
+
+func readWhileAQueryBegins(t *testing.T, dir string) {
+	open := func(clock func() time.Time, e engine.Options) *table.DB {
+		db, err := local.OpenDir(ctx, dir, &local.Options{Engine: &e,
+			Options: table.Options{SampleRows: -1, Clock: clock}})
+		ok(t, err)
+		t.Cleanup(func() { ok(t, db.Close()) })
+		return db
+	}
+	writer := sql.Open(open(nil, engine.Options{Durability: engine.Process}))
+	run := func(text string) {
+		t.Helper()
+		_, err := writer.Exec(ctx, text)
+		ok(t, err)
+	}
+	run("CREATE TABLE t (id BIGINT PRIMARY KEY, a BIGINT)")
+	run("CREATE TABLE u (id BIGINT PRIMARY KEY)")
+	for i := range 200 {
+		run(fmt.Sprintf("INSERT INTO t VALUES (%d, %d)", i, i%50))
+	}
+	run("INSERT INTO u VALUES (1)")
+	var reader *table.DB
+	var left atomic.Int64 // questions before the one
+	clock := func() time.Time {
+		if left.Add(-1) == 0 {
+			go reader.Definitions()
+			synctest.Wait() // until it has read, or waits for who asks
+		}
+		return time.Unix(0, 0)
+	}
+	reader = open(clock, engine.Options{ReadOnly: true, Visible: true})
+	for at := int64(1); left.Load() <= 0; at++ {
+		run("CREATE INDEX by_a ON t (a)")
+		ok(t, local.Engine(reader).Refresh())
+		rows, err := sql.Open(reader).Query(ctx,
+			"SELECT count(*) FROM t, u WHERE t.a = 7 AND u.id = 1")
+		ok(t, err)
+		run("DROP INDEX by_a ON t")
+		ok(t, local.Engine(reader).Refresh())
+		left.Store(at)
+		if got := texts(t, rows); fmt.Sprint(got) != "[[4]]" {
+			t.Errorf("definitions read at question %d: %s", at, got)
 		}
 	}
 }

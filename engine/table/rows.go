@@ -236,12 +236,15 @@ func (r *Rows) open() (store.Reader, io.Closer, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		c, err := r.prepared.compile(r.ctx, r.from)
-		same := err == nil && r.compiled == c
-		if db, ok := r.from.(*DB); same && ok && db.follows {
+		same := true
+		if db, ok := r.from.(*DB); ok && db.follows {
 			same, err = db.sees(r.ctx, reader)
 		}
-		if same {
+		var c *compiled
+		if err == nil { // not before: what is known may become that of the snapshot meanwhile
+			c, err = r.prepared.compile(r.ctx, r.from)
+		}
+		if err == nil && same && r.compiled == c {
 			return reader, held, nil
 		}
 		done(held)
