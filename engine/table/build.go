@@ -1,6 +1,7 @@
 package table
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -151,6 +152,8 @@ type builder struct {
 	items []store.Item
 	bytes int
 	most  int // rows of a commit, half of those that were too many; 0: not known
+	// own are entries of items in a unique index that are there already: their values.
+	own map[string][]byte
 }
 
 func (b *builder) run(ctx context.Context) error {
@@ -233,7 +236,7 @@ func (b *builder) chunk(ctx context.Context) error {
 		}
 		b.progress(Progress{t.Name, name, "build", b.job.Done, b.total})
 	}
-	b.items, b.bytes = nil, 0
+	b.items, b.bytes, b.own = nil, 0, nil
 	return nil
 }
 
@@ -290,8 +293,8 @@ func (b *builder) attempt(ctx context.Context) (again bool, err error) {
 	var failed *store.ConditionError
 	switch {
 	case errors.As(err, &failed) && failed.Op < len(c.ops):
-		if op := c.ops[failed.Op]; op.entry {
-			return b.taken(ctx, t, x, &c.set.Ops[failed.Op], op)
+		if c.ops[failed.Op].entry {
+			return c.taken(ctx, failed.Op)
 		}
 		return true, b.dropChanged(ctx)
 	case errors.Is(err, ErrTooLarge) && left > 1: // Limits do not say what conditions take
@@ -329,7 +332,7 @@ func (c *buildChunk) add(i int) (bool, error) {
 	}
 	own := c.entries.List[start:]
 	for _, e := range own {
-		if e.Unique && c.seen[string(e.PK)+string(e.SK)] {
+		if e.Unique && c.seen[uniqueKey(store.Key{PK: e.PK, SK: e.SK})] {
 			return false, nil
 		}
 	}
@@ -341,17 +344,25 @@ func (c *buildChunk) add(i int) (bool, error) {
 	for _, e := range own {
 		op := store.Op{Key: store.Key{PK: e.PK, SK: e.SK}, Value: e.Value, Expiry: it.Expiry}
 		if e.Unique {
-			op.Cond = store.Absent()
 			if c.seen == nil {
 				c.seen = map[string]bool{}
 			}
-			c.seen[string(e.PK)+string(e.SK)] = true
+			name := uniqueKey(op.Key)
+			c.seen[name] = true
+			if value, there := c.own[name]; there {
+				op.Cond = store.ValueIs(value)
+			} else {
+				op.Cond = store.Absent()
+			}
 		}
 		c.set.Ops = append(c.set.Ops, op)
 		c.ops = append(c.ops, buildOp{i, row, true})
 	}
 	return true, nil
 }
+
+// uniqueKey is the key of an entry in a unique index as one text.
+func uniqueKey(key store.Key) string { return string(key.PK) + string(key.SK) }
 
 // unchanged is the condition that a row is as the snapshot has it.
 func (b *builder) unchanged(it *store.Item) store.Condition {
@@ -388,19 +399,20 @@ func (b *builder) dropChanged(ctx context.Context) error {
 // taken finds out whose the entry is that a row should have in a unique index: its own,
 // from a build that was interrupted; that of a row that is gone; or that of another row, with which
 // it is in conflict.
-func (b *builder) taken(ctx context.Context, t *schema.Table, x *schema.Index, op *store.Op,
-	info buildOp) (again bool, err error) {
+func (c *buildChunk) taken(ctx context.Context, i int) (again bool, err error) {
+	b, op, info := c.builder, &c.set.Ops[i], c.ops[i]
+	delete(b.own, uniqueKey(op.Key)) // it may be gone since
 	it, err := store.GetItem(ctx, b.db.store, op.Key)
 	if err != nil {
 		return true, absent(err)
 	}
-	owner, _, err := x.RowKey(nil, it.Key.SK, it.Value)
+	owner, _, err := c.x.RowKey(nil, it.Key.SK, it.Value)
 	if err != nil {
 		return false, err
 	}
 	row := b.items[info.item]
 	if rowio.SameKey(owner, row.Key) {
-		return true, b.single(ctx, info.item)
+		return true, c.findOwn(ctx)
 	}
 	// Both at one moment: only then it is a conflict.
 	var both store.WriteSet
@@ -413,69 +425,25 @@ func (b *builder) taken(ctx context.Context, t *schema.Table, x *schema.Index, o
 	if err != nil {
 		return false, err
 	}
-	return false, uniqueError(t, x, info.row, owner)
+	return false, uniqueError(c.t, c.x, info.row, owner)
 }
 
-// single takes a row from the chunk that has an entry already, and adds those it lacks.
-func (b *builder) single(ctx context.Context, i int) error {
-	t := b.core.state.Load().Schema
-	x := t.IndexByID(b.id)
-	it := b.items[i]
-	b.items = append(b.items[:i], b.items[i+1:]...)
-	row := t.Row()
-	if err := t.Decode(row, it.Key, it.Value, nil); err != nil {
-		return err
-	}
-	var entries schema.Entries
-	if err := x.AppendEntries(&entries, it.Key, row); err != nil {
-		return err
-	}
-	for i := range entries.List {
-		if err := b.oneEntry(ctx, t, x, &it, row, &entries.List[i]); err != nil {
-			return err
+// findOwn looks up which rows of the chunk have entries already.
+func (c *buildChunk) findOwn(ctx context.Context) error {
+	var keys, rows []store.Key // of entries, and of their rows
+	for i, op := range c.ops {
+		if op.entry {
+			keys = append(keys, c.set.Ops[i].Key)
+			rows = append(rows, c.items[op.item].Key)
 		}
 	}
-	return nil
-}
-
-// oneEntry sees to one entry of a row.
-func (b *builder) oneEntry(ctx context.Context, t *schema.Table, x *schema.Index,
-	it *store.Item, row []expr.Value, e *schema.Entry) error {
-	key := store.Key{PK: e.PK, SK: e.SK}
-	for attempt := 0; ; attempt++ {
-		var set store.WriteSet
-		set.Require(it.Key, b.unchanged(it))
-		op := store.Op{Key: key, Value: e.Value, Expiry: it.Expiry, Cond: store.Absent()}
-		there, err := store.GetItem(ctx, b.db.store, key)
-		if absent(err) != nil {
-			return err
+	c.own = map[string][]byte{}
+	var failed error
+	err := c.db.store.MultiGet(ctx, keys, func(i int, it store.Item) {
+		owner, _, err := c.x.RowKey(nil, it.Key.SK, it.Value)
+		if failed = errors.Join(failed, err); err == nil && rowio.SameKey(owner, rows[i]) {
+			c.own[uniqueKey(keys[i])] = bytes.Clone(it.Value)
 		}
-		var owner store.Key
-		if err == nil {
-			if owner, _, err = x.RowKey(nil, there.Key.SK, there.Value); err != nil {
-				return err
-			}
-			op.Cond = store.ValueIs(there.Value)
-		}
-		foreign := owner.PK != nil && !rowio.SameKey(owner, it.Key)
-		if foreign {
-			set.Require(key, op.Cond)
-		} else {
-			set.Ops = append(set.Ops, op)
-		}
-		err = b.commit(ctx, &set, b.core.state.Load(), nil)
-		var failed *store.ConditionError
-		switch {
-		case errors.As(err, &failed) && failed.Op == 0:
-			return nil // the row has changed, its writer has seen to it
-		case errors.As(err, &failed) || errors.Is(err, ErrConflict):
-			if err := pause(ctx, attempt); err != nil {
-				return err
-			}
-			continue
-		case err == nil && foreign:
-			return uniqueError(t, x, row, owner)
-		}
-		return err
-	}
+	})
+	return errors.Join(err, failed)
 }

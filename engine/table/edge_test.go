@@ -118,6 +118,29 @@ func TestDuplicatesDeletedDuringBuild(t *testing.T) {
 	}
 }
 
+// TestBuildGoesOnAmongNewEntries goes on with a unique index when rows that it has not come to were
+// written since, with their entries.
+func TestBuildGoesOnAmongNewEntries(t *testing.T) {
+	db := open(t, nil)
+	tab := create(t, db, `{"name":"a","columns":[{"name":"id","type":"int64"},
+		{"name":"v","type":"int64"}],"primary_key":["id"]}`)
+	insert := func(from, to int) {
+		for i := from; i < to; i++ {
+			ok(t, tab.Insert(ctx, row(t, i, i)))
+		}
+	}
+	insert(0, 600)
+	x := indexOn(t, tab, "u", "v")
+	x.Unique = true
+	own, cancel := context.WithCancel(ctx)
+	wantIs(t, tab.CreateIndex(own, x, func(table.Progress) { cancel() }), context.Canceled)
+	insert(600, 700)
+	ok(t, db.Resume(ctx, nil))
+	if r := verify(t, tab); r.Entries["u"] != 700 || db.Unfinished() {
+		t.Fatalf("%+v", r)
+	}
+}
+
 // TestUniqueValuesOfAllRowsMove exchanges the unique values, and then the keys, of more rows than a
 // commit has, in a transaction.
 func TestUniqueValuesOfAllRowsMove(t *testing.T) {
