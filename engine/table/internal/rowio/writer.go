@@ -259,17 +259,19 @@ func (w *Writer) Insert(row []expr.Value) error {
 	return w.PutEntries(key, row, expiry)
 }
 
-// First moves the operations on an index to the front: their conditions fail before others do.
+// First moves the operations on an index to the front: their conditions fail before others do. The
+// others stay in order: the key of the row comes before its other entries, as Lost requires.
 //
 // Requires: the row is one of Insert.
 func (w *Writer) First(index string) {
 	front := 0
-	for i := range w.ops {
-		if x := w.ops[i].index; x != nil && x.Name == index {
-			ops := w.set.Ops
-			ops[front], ops[i] = ops[i], ops[front]
-			w.ops[front], w.ops[i] = w.ops[i], w.ops[front]
-			w.ops[front].first = true
+	for i, info := range w.ops {
+		if x := info.index; x != nil && x.Name == index {
+			info.first = true
+			moved := w.set.Ops[i]
+			copy(w.set.Ops[front+1:], w.set.Ops[front:i])
+			copy(w.ops[front+1:], w.ops[front:i])
+			w.set.Ops[front], w.ops[front] = moved, info
 			front++
 		}
 	}
