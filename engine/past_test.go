@@ -267,12 +267,15 @@ func TestRetainVersions(t *testing.T) {
 		ok(t, db.Put(pk("a"), []byte("1")))
 		ok(t, db.Put(pk("a"), []byte("2")))
 		var gone *engine.PastError
-		if _, err := db.SnapshotAt(1); !errors.As(err, &gone) || !gone.Off || gone.Newest != 2 {
-			t.Errorf("got %v", err)
+		for version := range uint64(3) { // the newest, too: the next commit would end it
+			_, err := db.SnapshotAt(version)
+			if !errors.As(err, &gone) || !gone.Off || gone.Oldest != 0 || gone.Newest != 2 {
+				t.Errorf("got %v", err)
+			}
 		}
 		wantIs(t, gone, engine.ErrGone)
-		if _, err := db.SnapshotAt(0); !strings.Contains(err.Error(), "version 0 is not kept") {
-			t.Errorf("got %v", err)
+		if text := gone.Error(); !strings.Contains(text, "version 2 is not kept, nor is any other") {
+			t.Error(text)
 		}
 		mustClose(t, db)
 		on := engine.Options{RetainVersions: time.Minute, FlushRecords: 1 << 20}

@@ -34,7 +34,7 @@ const floorShare = 16
 type PastError struct {
 	Version    uint64    // of the commit that was asked for; 0: a time was
 	Time       time.Time // that was asked for
-	Oldest     uint64    // version of the oldest commit that can be read at
+	Oldest     uint64    // version of the oldest commit that can be read at; 0 if Off
 	OldestTime time.Time // about when it was the newest; zero: not known
 	Newest     uint64    // version of the newest commit
 	Off        bool      // versions of the past are not kept at all
@@ -47,8 +47,8 @@ func (e *PastError) Error() string {
 		what = stamp(e.Time)
 	}
 	if e.Off {
-		return fmt.Sprintf("engine: %s is not kept, only the present, version %d: choose "+
-			"Options.RetainVersions, or the setting retain-versions", what, e.Newest)
+		return fmt.Sprintf("engine: %s is not kept, nor is any other moment: choose "+
+			"Options.RetainVersions, or the setting retain-versions", what)
 	}
 	since := fmt.Sprintf("version %d", e.Oldest)
 	if !e.OldestTime.IsZero() {
@@ -165,7 +165,7 @@ func (h *History) Commit(t time.Time) base.SeqNum {
 func (h *History) Past(version base.SeqNum, t time.Time) *PastError {
 	e := &PastError{Version: uint64(version), Time: t, Newest: uint64(h.env.Visible())}
 	if h.limits.Versions == 0 {
-		e.Oldest, e.Off = e.Newest, true
+		e.Off = true
 		return e
 	}
 	h.mu.Lock()
