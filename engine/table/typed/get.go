@@ -206,3 +206,37 @@ func (t *Table[T]) keysOf(b *binding, rows []T) ([]store.Key, error) {
 	}
 	return keys, nil
 }
+
+// Row returns a row of values as a struct: of a change of the table, say, by the definition that it
+// has (package local). What is NULL, as all but the key is in TableChange.Key, is the zero value;
+// columns that the definition does not have are their default, or zero. Of nil, as Before is where
+// there was no row, the error matches table.ErrNotFound.
+//
+//	for c, err := range local.Changes(ctx, e, from, &local.ChangesOptions{Tables: …}) {
+//		if err == nil && c.Kind == local.RowPut {
+//			order, err := Orders.Row(c.Table, c.After)
+func (t *Table[T]) Row(def *schema.Table, values []expr.Value) (row T, err error) {
+	if values == nil {
+		return row, table.ErrNotFound
+	}
+	for _, f := range t.fields {
+		o := def.Column(f.column.Name)
+		if o < 0 && f.was != "" {
+			o = def.Column(f.was)
+		}
+		var v expr.Value
+		switch d := f.column.Default; {
+		case o >= 0:
+			v = values[o]
+		case d != nil:
+			v = *d
+		}
+		if v.IsNull() && !f.column.Nullable {
+			continue
+		}
+		if err := f.set(unsafe.Pointer(&row), v, true); err != nil {
+			return row, err
+		}
+	}
+	return row, nil
+}

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/engine/table/typed"
@@ -224,5 +227,53 @@ func TestMigrateNamesThatMove(t *testing.T) {
 		if err := v2.Load(ctx, db, &row); err != nil || row != (after{1, "a", "b", "c"}) {
 			t.Errorf("%+v, %v", row, err)
 		}
+	}
+}
+
+// Promise (tables): Changes of a table are rows of its struct, also those from before a migration.
+func TestRowsOfChanges(t *testing.T) {
+	e, err := engine.Open("changes", &engine.Options{InMemory: true, RetainBytes: 64 << 20,
+		RetainVersions: time.Hour})
+	ok(t, err)
+	defer e.Close()
+	db, err := local.Open(ctx, e, nil)
+	ok(t, err)
+	defer db.Close()
+	v1, v2 := typed.NewTable[noteV1]("notes"), typed.NewTable[noteV2]("notes")
+	id := typed.Col(v2, func(n *noteV2) *int64 { return &n.ID })
+	ok(t, typed.Migrate(ctx, db, v1))
+	ok(t, v1.Insert(ctx, db, &noteV1{1, "old", "red"}))
+	ok(t, typed.Migrate(ctx, db, v2))
+	ok(t, v2.Put(ctx, db, &noteV2{1, "new", 5, day(2)}))
+	ok(t, v2.Delete(ctx, db, id.Eq(1)))
+
+	old, changed := noteV2{ID: 1, Body: "old", Stars: 3}, noteV2{1, "new", 5, day(2)}
+	want := []struct{ before, after *noteV2 }{{nil, &old}, {&old, &changed}, {&changed, nil}}
+	o := local.ChangesOptions{Tables: []string{"notes"}, Before: true, Stop: true}
+	for c, err := range local.Changes(ctx, e, engine.Position{}, &o) {
+		if ok(t, err); c.Kind == local.TableDefined {
+			continue
+		}
+		if len(want) == 0 {
+			t.Fatalf("a further change: %v", c.After)
+		}
+		check := func(values []expr.Value, want *noteV2) {
+			t.Helper()
+			got, err := v2.Row(c.Table, values)
+			if want == nil {
+				wantIs(t, err, table.ErrNotFound)
+			} else if ok(t, err); got != *want {
+				t.Errorf("got %+v, want %+v", got, *want)
+			}
+		}
+		check(c.Before, want[0].before)
+		check(c.After, want[0].after)
+		if key, err := v2.Row(c.Table, c.Key); err != nil || key.ID != 1 || key.Body != "" {
+			t.Errorf("a change of %+v, %v", key, err)
+		}
+		want = want[1:]
+	}
+	if len(want) > 0 {
+		t.Errorf("%d changes are missing", len(want))
 	}
 }
