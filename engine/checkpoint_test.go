@@ -162,9 +162,7 @@ func TestCheckpointDestination(t *testing.T) {
 	ok(t, db.Put(pk("k"), []byte("v")))
 	ok(t, db.Flush(ctx))
 	ok(t, db.Checkpoint(ctx, "full", nil))
-	f, err := fsys.Create("file")
-	ok(t, err)
-	ok(t, f.Close())
+	ok(t, vfstest.WriteFile(fsys, "file", nil))
 	before := snapshotFiles(t, fsys, "full")
 	for _, dest := range []string{
 		"full", "db", "file", "file/below", "", "db/inside", "./new/../db/deep/inside",

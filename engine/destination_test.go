@@ -91,8 +91,7 @@ func TestFailureRemovesOnlyItsOwn(t *testing.T) {
 			on := false
 			fsys := vfstest.NewFault(mem, func(op vfstest.Op) error {
 				if on && op.Kind == vfstest.OpRename && filepath.Dir(op.Name) == "copy" {
-					f, err := mem.Create("copy/notes")
-					ok(t, errors.Join(err, f.Close()))
+					ok(t, vfstest.WriteFile(mem, "copy/notes", nil))
 					return errDisk
 				}
 				return nil

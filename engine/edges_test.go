@@ -184,9 +184,7 @@ func TestDestinationNamesWhatIsThere(t *testing.T) {
 		dir := fmt.Sprint("copy", n)
 		ok(t, mem.MkdirAll(dir))
 		for i := range n {
-			f, err := mem.Create(filepath.Join(dir, string(rune('a'+i))))
-			ok(t, err)
-			ok(t, f.Close())
+			ok(t, vfstest.WriteFile(mem, filepath.Join(dir, string(rune('a'+i))), nil))
 		}
 		err := db.Checkpoint(ctx, dir, nil)
 		if n > 0 && (!errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), want)) ||

@@ -17,6 +17,7 @@ import (
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // goldenDir holds whole databases of format version 1, each as the archive of its
@@ -74,10 +75,7 @@ func unpackGolden(t testing.TB, name string) *vfs.MemFS {
 		ok(t, err)
 		content, err := io.ReadAll(r)
 		ok(t, err)
-		out, err := fsys.Create(filepath.Join("db", h.Name))
-		ok(t, err)
-		_, err = out.Write(content)
-		ok(t, errors.Join(err, out.Close()))
+		ok(t, vfstest.WriteFile(fsys, filepath.Join("db", h.Name), content))
 	}
 }
 

@@ -94,10 +94,8 @@ func TestOpenFileInsteadOfDirectory(t *testing.T) {
 		}
 	}
 	mem := vfs.NewMem()
-	f, err := mem.Create("db")
-	ok(t, err)
-	ok(t, f.Close())
-	_, err = engine.OpenFS(mem, "db", nil)
+	ok(t, vfstest.WriteFile(mem, "db", nil))
+	_, err := engine.OpenFS(mem, "db", nil)
 	wantIs(t, err, engine.ErrNotDatabase)
 	if got := readDir(t, dir); got["file"] != "content" {
 		t.Error("the file has changed")

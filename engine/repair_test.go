@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -34,16 +33,12 @@ func filesOfNames(t testing.TB, fsys vfs.FS, dir string, names []string) fileSet
 	t.Helper()
 	files := fileSet{}
 	for _, name := range names {
-		f, err := fsys.Open(filepath.Join(dir, name))
+		b, err := vfstest.ReadFile(fsys, filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		ok(t, err)
-		size, err := f.Size()
-		ok(t, err)
-		files[name], err = io.ReadAll(io.NewSectionReader(f, 0, size))
-		ok(t, err)
-		ok(t, f.Close())
+		files[name] = b
 	}
 	return files
 }
@@ -56,11 +51,7 @@ func stored[T string | []byte](t testing.TB, files map[string]T) *vfs.MemFS {
 	mem := vfs.NewMem()
 	ok(t, mem.MkdirAll("db"))
 	for name, b := range files {
-		f, err := mem.Create(filepath.Join("db", name))
-		ok(t, err)
-		_, err = f.Write([]byte(b))
-		ok(t, err)
-		ok(t, f.Close())
+		ok(t, vfstest.WriteFile(mem, filepath.Join("db", name), []byte(b)))
 	}
 	return mem
 }
@@ -436,9 +427,7 @@ func TestRepairRefuses(t *testing.T) {
 	refused("db", "db/rescued", engine.ErrInvalid)
 	refused("db", "./db/../db/a/b", engine.ErrInvalid)
 	ok(t, mem.MkdirAll("other"))
-	f, err := mem.Create("other/file")
-	ok(t, err)
-	ok(t, f.Close())
+	ok(t, vfstest.WriteFile(mem, "other/file", nil))
 	refused("db", "other", engine.ErrInvalid)
 	refused("other", "new", engine.ErrNotDatabase)
 	db := openOn(t, mem, rescueOptions)
@@ -451,7 +440,7 @@ func TestRepairRefuses(t *testing.T) {
 		}
 		return nil
 	})
-	_, err = engine.RepairFS(ctx, broken, "db", "new", nil)
+	_, err := engine.RepairFS(ctx, broken, "db", "new", nil)
 	wantIs(t, err, engine.ErrDiskFull)
 	if names, err := mem.List("new"); err != nil || len(names) > 0 {
 		t.Errorf("left behind: %v, %v", names, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/internal/cache"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/sst"
 )
 
@@ -77,27 +78,15 @@ func readerOptions(fs vfs.FS, meta base.FileMeta) sst.ReaderOptions {
 // contents returns the bytes of a file.
 func contents(tb testing.TB, fs vfs.FS, name string) []byte {
 	tb.Helper()
-	f, err := fs.Open(name)
+	b, err := vfstest.ReadFile(fs, name)
 	ok(tb, err)
-	defer f.Close()
-	size, err := f.Size()
-	ok(tb, err)
-	b := make([]byte, size)
-	if _, err := f.ReadAt(b, 0); err != nil && size > 0 {
-		tb.Fatal(err)
-	}
 	return b
 }
 
 // store writes bytes as a file, replacing it.
 func store(tb testing.TB, fs vfs.FS, name string, b []byte) {
 	tb.Helper()
-	f, err := fs.Create(name)
-	ok(tb, err)
-	defer f.Close()
-	if _, err := f.Write(b); err != nil {
-		tb.Fatal(err)
-	}
+	ok(tb, vfstest.WriteFile(fs, name, b))
 }
 
 // generator makes random sorted entries.

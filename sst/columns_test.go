@@ -3,9 +3,7 @@ package sst_test
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -44,13 +42,7 @@ func TestGoldenColumns(t *testing.T) {
 	meta, entries := columnsFile(t, fs, 0)
 	now := contents(t, fs, meta.Name())
 	path := filepath.Join("testdata", "v1-columns.hex")
-	text, err := os.ReadFile(path)
-	if os.IsNotExist(err) && *writeGolden {
-		text = []byte(hex.Dump(now))
-		err = os.WriteFile(path, text, 0o666)
-	}
-	ok(t, err)
-	golden := parseDump(t, string(text))
+	golden := goldenBytes(t, path, now)
 	if !bytes.Equal(now, golden) {
 		t.Errorf("the writer makes other bytes than in %s", path)
 	}

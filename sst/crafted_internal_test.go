@@ -18,6 +18,7 @@ import (
 	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/zonemap"
 	"github.com/kstonedb/kstone/zonemap/zone"
 )
@@ -248,11 +249,7 @@ func entryText(e *base.Entry) string {
 func memOf(t *testing.T, meta base.FileMeta, b []byte) *vfs.MemFS {
 	t.Helper()
 	fs := vfs.NewMem()
-	f, err := fs.Create(meta.Name())
-	ok(t, err)
-	if _, err := f.Write(b); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, vfstest.WriteFile(fs, meta.Name(), b))
 	return fs
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/kstonedb/kstone/internal/cursor"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/zonemap"
 )
 
@@ -280,12 +281,7 @@ func hostileFile(fs vfs.FS, foot footer, blocks hostile) (base.FileMeta, error) 
 	foot.ranges, foot.index, foot.properties = handles[1], handles[3], handles[4]
 	foot.size = uint64(len(out)) + footerBytes
 	name := base.SSTName(foot.stripe, foot.num)
-	file, err := fs.Create(name)
-	if err != nil {
-		return base.FileMeta{}, err
-	}
-	defer file.Close()
-	if _, err := file.Write(foot.append(out)); err != nil {
+	if err := vfstest.WriteFile(fs, name, foot.append(out)); err != nil {
 		return base.FileMeta{}, err
 	}
 	meta, _, err := ReadMeta(fs, name)

@@ -5,13 +5,13 @@ import (
 	"context"
 	"encoding/hex"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/sst"
 )
@@ -37,37 +37,11 @@ func TestDocumentedExample(t *testing.T) {
 	fs := vfs.NewMem()
 	meta, _, _ := exampleFile(t, fs)
 	got := contents(t, fs, meta.Name())
-	page, err := os.ReadFile(filepath.Join("..", "docs", "format", "sst.md"))
-	ok(t, err)
-	if want := exampleBytes(t, string(page)); !bytes.Equal(got, want) {
+	want, err := testutil.PageBytes("../docs/format/sst.md", "hex")
+	if ok(t, err); !bytes.Equal(got, want) {
 		t.Errorf("the page shows %d bytes, the writer makes %d:\n%s", len(want), len(got),
 			hex.Dump(got))
 	}
-}
-
-// exampleBytes collects the hexadecimal bytes of a page's "hex" block: on each line
-// an offset, two spaces, bytes, two spaces, a remark.
-func exampleBytes(tb testing.TB, page string) []byte {
-	tb.Helper()
-	_, block, ok := strings.Cut(page, "```hex\n")
-	if !ok {
-		tb.Fatal("no example")
-	}
-	block, _, _ = strings.Cut(block, "```")
-	var out []byte
-	for line := range strings.Lines(block) {
-		off, rest, _ := strings.Cut(strings.TrimSpace(line), "  ")
-		if off != fmt.Sprintf("%04x", len(out)) {
-			tb.Fatalf("line %q does not start at %04x", line, len(out))
-		}
-		digits, _, _ := strings.Cut(rest, "  ")
-		b, err := hex.DecodeString(strings.ReplaceAll(digits, " ", ""))
-		if err != nil {
-			tb.Fatalf("line %q: %v", line, err)
-		}
-		out = append(out, b...)
-	}
-	return out
 }
 
 // TestGolden: files of all format versions are readable for ever. Uncompressed ones
@@ -82,21 +56,14 @@ func TestGolden(t *testing.T) {
 		meta, entries, ranges := fileOfParts(t, fs, codec, c.partBlocks)
 		now := contents(t, fs, meta.Name())
 		path := filepath.Join("testdata", version+codec.String()+".hex")
-		text, err := os.ReadFile(path)
-		if os.IsNotExist(err) && *writeGolden {
-			text = []byte(hex.Dump(now))
-			err = os.WriteFile(path, text, 0o666)
-		}
-		ok(t, err)
-		golden := parseDump(t, string(text))
+		golden := goldenBytes(t, path, now)
 		if codec == sst.None && !bytes.Equal(now, golden) {
 			t.Errorf("the writer makes other bytes than in %s; if that is meant, "+
 				"it is a new version", path)
 		}
 		store(t, fs, meta.Name(), golden)
-		if meta, _, err = sst.ReadMeta(fs, meta.Name()); err != nil {
-			t.Fatal(err)
-		}
+		meta, _, err := sst.ReadMeta(fs, meta.Name())
+		ok(t, err)
 		r := sst.NewReader(readerOptions(fs, meta))
 		if checkAnswers(t, r, entries, ranges) {
 			t.Errorf("%s is damaged", path)
@@ -107,11 +74,17 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// parseDump is the inverse of hex.Dump.
-func parseDump(tb testing.TB, text string) []byte {
+// goldenBytes returns the bytes that a file shows as hex.Dump does. With -golden a missing file is
+// made of those that the writer makes now.
+func goldenBytes(tb testing.TB, path string, now []byte) (out []byte) {
 	tb.Helper()
-	var out []byte
-	for line := range strings.Lines(text) {
+	text, err := os.ReadFile(path)
+	if os.IsNotExist(err) && *writeGolden {
+		text = []byte(hex.Dump(now))
+		err = os.WriteFile(path, text, 0o666)
+	}
+	ok(tb, err)
+	for line := range strings.Lines(string(text)) {
 		if len(line) < 60 {
 			continue
 		}

@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/cache"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/zonemap"
 	"github.com/kstonedb/kstone/zonemap/zone"
@@ -18,19 +16,8 @@ import (
 
 // TestDocumentedParts: the index of parts in docs/format/sst.md is what the writer makes.
 func TestDocumentedParts(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "docs", "format", "sst.md"))
+	want, err := testutil.PageBytes("../docs/format/sst.md", "index")
 	ok(t, err)
-	_, example, _ := strings.Cut(string(page), "```index\n")
-	example, _, _ = strings.Cut(example, "```")
-	var want []byte
-	for line := range strings.Lines(example) {
-		f := strings.Fields(line)
-		b, err := hex.DecodeString(f[1])
-		if err != nil || f[0] != fmt.Sprintf("%04x", len(want)) {
-			t.Fatalf("line %q: %v", line, err)
-		}
-		want = append(want, b...)
-	}
 	var w indexBuilder
 	for i, key := range []string{"pk/a", "pk/bb"} {
 		zone := zonemap.Map{First: []byte(key), Last: []byte(key), Entries: 1, RawBytes: 5,

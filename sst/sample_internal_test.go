@@ -86,7 +86,7 @@ func TestOptionalParts(t *testing.T) {
 		if err == nil && !c.First() {
 			t.Error(c.Err())
 		}
-		if err := r.Close(); err != nil || mem.OpenFiles() != 1 {
+		if err := r.Close(); err != nil || mem.OpenFiles() != 0 {
 			t.Errorf("%d files are open, %v", mem.OpenFiles(), err)
 		}
 		return err

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -61,9 +59,8 @@ func TestValueFileExample(t *testing.T) {
 	fs := vfs.NewMem()
 	meta := valueFile(t, fs, sst.None, []byte("Ada Lovelace"))
 	got := contents(t, fs, base.ValueName(154, 4))
-	page, err := os.ReadFile(filepath.Join("..", "docs", "format", "values.md"))
-	ok(t, err)
-	if want := exampleBytes(t, string(page)); !bytes.Equal(got, want) {
+	want, err := testutil.PageBytes("../docs/format/values.md", "hex")
+	if ok(t, err); !bytes.Equal(got, want) {
 		t.Errorf("the page shows %d bytes, the writer makes %d:\n%s", len(want), len(got),
 			hex.Dump(got))
 	}

@@ -108,7 +108,7 @@ func TestFailedWriteIsFinal(t *testing.T) {
 	}
 }
 
-// A full disk in a write, as opposed to an allocation, is a failed write.
+// A full disk in a sync, as opposed to an allocation, is a failed sync: space does not mend it.
 func TestFailureDoesNotPromiseThatSpaceHelps(t *testing.T) {
 	o := memOptions(4 << 10)
 	armed, _ := faulty(&o, vfstest.OpSync, vfs.ErrNoSpace)

@@ -5,20 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 	"github.com/kstonedb/kstone/wal"
+	"go.uber.org/goleak"
 )
 
 var ok, wantIs = testutil.OK, testutil.WantIs
@@ -117,19 +116,11 @@ func snapshot(t testing.TB, fsys vfs.FS, dir string) image {
 	names, err := fsys.List(dir)
 	ok(t, err)
 	for _, name := range names {
-		f, err := fsys.Open(filepath.Join(dir, name))
+		img[name], err = vfstest.ReadFile(fsys, filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) { // removed or renamed since
 			return snapshot(t, fsys, dir)
 		}
 		ok(t, err)
-		n, err := f.Size()
-		ok(t, err)
-		b := make([]byte, n)
-		if _, err := f.ReadAt(b, 0); err != nil && err != io.EOF {
-			t.Fatal(err)
-		}
-		ok(t, f.Close())
-		img[name] = b
 	}
 	return img
 }
@@ -158,11 +149,7 @@ func (img image) restore(t testing.TB, o wal.Options) wal.Options {
 	fsys := vfs.NewMem()
 	ok(t, fsys.MkdirAll("db"))
 	for name, b := range img {
-		f, err := fsys.Create(filepath.Join("db", name))
-		ok(t, err)
-		_, err = f.Write(b)
-		ok(t, err)
-		ok(t, f.Close())
+		ok(t, vfstest.WriteFile(fsys, filepath.Join("db", name), b))
 	}
 	o.FS, o.Dir = fsys, "db"
 	return o

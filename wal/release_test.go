@@ -97,13 +97,7 @@ func TestLinkedSegmentsAreNotReused(t *testing.T) {
 
 func contentOf(t *testing.T, fsys vfs.FS, name string) string {
 	t.Helper()
-	f, err := fsys.Open(name)
-	ok(t, err)
-	defer f.Close()
-	size, err := f.Size()
-	ok(t, err)
-	b := make([]byte, size)
-	_, err = f.ReadAt(b, 0)
+	b, err := vfstest.ReadFile(fsys, name)
 	ok(t, err)
 	return string(b)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // craftedManifest is a file of right checksums around a snapshot and an edit.
@@ -65,13 +66,7 @@ func TestCraftedRecords(t *testing.T) {
 		for name, content := range map[string][]byte{
 			CurrentName: encodeHeader(magicCurrent, fuzzID), Name(fuzzID.num): content,
 		} {
-			f, err := fsys.Create(name)
-			if err == nil {
-				_, err = f.Write(content)
-			}
-			if err = errors.Join(err, f.Close()); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, vfstest.WriteFile(fsys, name, content))
 		}
 		_, _, err := Load(fsys, "")
 		s, serr := Salvage(fsys, "", [16]byte{})

@@ -63,11 +63,7 @@ func TestGolden(t *testing.T) {
 			t.Errorf("%s: got\n%swant\n%s", name, hex.Dump(got), hex.Dump(want))
 		}
 		write(t, old, filepath.Join(dir, name), want)
-		text, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", page))
-		ok(t, err)
-		if !strings.Contains(strings.ReplaceAll(string(text), "\r\n", "\n"), testutil.Dump(want)) {
-			t.Errorf("docs/format/%s does not show\n%s", page, testutil.Dump(want))
-		}
+		testutil.PageShows(t, "../../docs/format/"+page, want)
 	}
 	s, _, err := manifest.Load(old, dir)
 	ok(t, err)

@@ -63,27 +63,15 @@ func create(t *testing.T, fsys vfs.FS, n int) {
 
 func read(t *testing.T, fsys vfs.FS, path string) []byte {
 	t.Helper()
-	f, err := fsys.Open(path)
+	b, err := vfstest.ReadFile(fsys, path)
 	ok(t, err)
-	defer f.Close()
-	size, err := f.Size()
-	ok(t, err)
-	b := make([]byte, size)
-	if _, err := f.ReadAt(b, 0); err != nil && size > 0 {
-		t.Fatal(err)
-	}
 	return b
 }
 
 func write(t *testing.T, fsys vfs.FS, path string, b []byte) {
 	t.Helper()
 	ok(t, fsys.MkdirAll(filepath.Dir(path)))
-	f, err := fsys.Create(path)
-	ok(t, err)
-	if _, err := f.Write(b); err != nil {
-		t.Fatal(err)
-	}
-	ok(t, f.Close())
+	ok(t, vfstest.WriteFile(fsys, path, b))
 }
 
 func manifestPath(num uint64) string { return filepath.Join(dir, manifest.Name(num)) }

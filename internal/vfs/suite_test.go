@@ -62,11 +62,7 @@ func openDir(t *testing.T, fsys vfs.FS, dir string) *vfs.Dir {
 
 func create(t *testing.T, fsys vfs.FS, name, content string) {
 	t.Helper()
-	f, err := fsys.Create(name)
-	ok(t, err)
-	_, err = io.WriteString(f, content)
-	ok(t, err)
-	ok(t, f.Close())
+	ok(t, vfstest.WriteFile(fsys, name, []byte(content)))
 }
 
 func read(t *testing.T, f vfs.File) string {
@@ -82,10 +78,9 @@ func read(t *testing.T, f vfs.File) string {
 
 func wantContent(t *testing.T, fsys vfs.FS, name, want string) {
 	t.Helper()
-	f, err := fsys.Open(name)
+	got, err := vfstest.ReadFile(fsys, name)
 	ok(t, err)
-	defer f.Close()
-	if got := read(t, f); got != want {
+	if string(got) != want {
 		t.Fatalf("%s contains %q, want %q", name, got, want)
 	}
 }

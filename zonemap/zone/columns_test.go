@@ -2,11 +2,7 @@ package zone_test
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -256,19 +252,8 @@ func TestDocumentedColumns(t *testing.T) {
 			b.FinishBlock(3 - i)
 		}
 	}
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", "sst.md"))
+	want, err := testutil.PageBytes("../../docs/format/sst.md", "columns")
 	ok(t, err)
-	_, example, _ := strings.Cut(string(page), "```columns\n")
-	example, _, _ = strings.Cut(example, "```")
-	var want []byte
-	for line := range strings.Lines(example) {
-		fields := strings.SplitN(line, "  ", 3)
-		part, err := hex.DecodeString(strings.ReplaceAll(fields[1], " ", ""))
-		if err != nil || fields[0] != fmt.Sprintf("%04x", len(want)) {
-			t.Fatalf("line %q: %v", line, err)
-		}
-		want = append(want, part...)
-	}
 	got := b.FinishFile(nil)
 	if got = b.AppendBlock(b.AppendBlock(got, 0), 1); !bytes.Equal(got, want) {
 		t.Errorf("the page shows %x, the builder makes %x", want, got)

@@ -2,9 +2,7 @@ package history
 
 import (
 	"log/slog"
-	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -204,11 +202,7 @@ func TestTimesFormat(t *testing.T) {
 	_, err := x.file.ReadAt(b, 0)
 	ok(t, err)
 	ok(t, x.close())
-	page, err := os.ReadFile("../../../docs/format/history.md")
-	ok(t, err)
-	if dump := testutil.Dump(b); !strings.Contains(string(page), dump) {
-		t.Errorf("the page lacks\n%s", dump)
-	}
+	testutil.PageShows(t, "../../../docs/format/history.md", b)
 }
 
 // FuzzParsePosition: what is a position is written as it was read, or shorter.

@@ -2,9 +2,6 @@ package lease
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -22,11 +19,7 @@ var ok = testutil.OK
 func TestSlotOfThePage(t *testing.T) {
 	h := Held{Edit: manifest.Position{Manifest: 3, Record: 5}, Segment: 7}
 	b := h.encode(1234, time.UnixMilli(1_750_000_000_123))
-	page, err := os.ReadFile(filepath.FromSlash("../../../docs/format/leases.md"))
-	ok(t, err)
-	if dump := testutil.Dump(b); !strings.Contains(string(page), dump) {
-		t.Errorf("the page lacks\n%s", dump)
-	}
+	testutil.PageShows(t, "../../../docs/format/leases.md", b)
 	if got, used := decode(b); !used || got != h {
 		t.Errorf("decoded %+v, %v", got, used)
 	}
