@@ -21,9 +21,9 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
-// chosenSettings returns what db stores, as "name=value" in the order of Settings.
 func base64Of(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
+// chosenSettings returns what db stores, as "name=value" in the order of Settings.
 func chosenSettings(db *engine.DB) string {
 	var words []string
 	for _, s := range db.Settings() {

@@ -68,6 +68,10 @@ func TestRefusedDefinitions(t *testing.T) {
 	index := func(s string) string {
 		return `{"name":"t",` + columns + `,"primary_key":["id"],"indexes":[` + s + `]}`
 	}
+	column := func(s string) string {
+		return `{"name":"t","columns":[{"name":"id","type":"int64"},{"name":"a",` + s +
+			`}],"primary_key":["id"]}`
+	}
 	for _, c := range []struct{ text, want string }{
 		{`{`, "unexpected EOF"},
 		{`{"name":"t"}{}`, "more than one JSON value"},
@@ -112,6 +116,13 @@ func TestRefusedDefinitions(t *testing.T) {
 		{index(`{"name":"x","columns":["a"]},{"name":"X","columns":["n"]}`), "two indexes are named"},
 		{index(`{"name":"x","columns":["a"],"id":1},{"name":"y","columns":["a"],"id":1}`),
 			"have the id"},
+		{column(`"type":"string","generated":"identity"`), "not an integer"},
+		{column(`"type":"int64","generated":"uuid"`), "no UUID"},
+		{column(`"type":"int64","generated":"identity","nullable":true`), "NULLs"},
+		{column(`"type":"int64","generated":"identity","default":1`), "default"},
+		{column(`"type":"int64","generated":"random"`), "unknown generator"},
+		{column(`"type":"int64","generated":"identity"},
+			{"name":"b","type":"int8","generated":"identity"`), "two columns"},
 	} {
 		if _, err := schema.Parse([]byte(c.text)); err == nil ||
 			!strings.Contains(err.Error(), c.want) {

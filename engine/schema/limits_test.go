@@ -259,9 +259,6 @@ func TestBucketsRefuse(t *testing.T) {
 		y := parse(t, `{"name":"t","columns":[{"name":"id","type":"`+typ+`"}],"primary_key":["id"],
 			"indexes":[{"name":"y","columns":["id"],"shard":"mix64:1000"}]}`).Indexes[0]
 		want := y.Shard.Int64(200)
-		if typ == "int64" {
-			want = y.Shard.Int64(200)
-		}
 		if b, err := bucketOf(y, expr.Int(200)); err != nil || int64(b) != int64(want) {
 			t.Errorf("%s: bucket %d, want %d: %v", typ, b, want, err)
 		}

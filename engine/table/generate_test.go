@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/expr"
-	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
@@ -150,23 +148,4 @@ func checkNumbersCut(c cut) (unfinished bool, err error) {
 		}
 		return got > int64(c.acked+1), nil
 	})
-}
-
-// TestGeneratedDefinitions refuses columns that cannot be generated.
-func TestGeneratedDefinitions(t *testing.T) {
-	for column, want := range map[string]string{
-		`"type":"string","generated":"identity"`:                "not an integer",
-		`"type":"int64","generated":"uuid"`:                     "no UUID",
-		`"type":"int64","generated":"identity","nullable":true`: "NULLs",
-		`"type":"int64","generated":"identity","default":1`:     "default",
-		`"type":"int64","generated":"random"`:                   "unknown generator",
-		`"type":"int64","generated":"identity"},
-		 {"name":"b","type":"int8","generated":"identity"`: "two columns",
-	} {
-		_, err := schema.Parse([]byte(`{"name":"t","columns":[{"name":"id","type":"int64"},
-			{"name":"a",` + column + `}],"primary_key":["id"]}`))
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", column, err)
-		}
-	}
 }

@@ -192,24 +192,3 @@ func BenchmarkRecord(b *testing.B) {
 		d = (d*5 + 1) & (1<<20 - 1)
 	}
 }
-
-func BenchmarkRecordParallel(b *testing.B) {
-	var h histogram.Histogram
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for d := time.Duration(0); pb.Next(); d = (d*5 + 1) & (1<<20 - 1) {
-			h.Record(d)
-		}
-	})
-}
-
-func BenchmarkSnapshot(b *testing.B) {
-	var h histogram.Histogram
-	for i := range 100_000 {
-		h.Record(time.Duration(i) * 100)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		_ = h.Snapshot()
-	}
-}

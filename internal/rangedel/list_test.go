@@ -183,18 +183,3 @@ func checkInvariant(t *testing.T, seed uint64, frags []base.RangeTombstone) {
 		}
 	}
 }
-
-func BenchmarkCoverSeq(b *testing.B) {
-	r := rand.New(rand.NewPCG(1, 1))
-	var ts []base.RangeTombstone
-	for i := range 1000 {
-		k := fmt.Sprintf("partition-%06d", i*10)
-		ts = append(ts, rt(k, k+"~", base.SeqNum(1+r.IntN(1000))))
-	}
-	l := rangedel.Build(ts, base.MaxSeqNum)
-	key := []byte("partition-004560-row")
-	b.ReportAllocs()
-	for b.Loop() {
-		l.CoverSeq(key)
-	}
-}

@@ -340,21 +340,3 @@ func FuzzSchemaJSON(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkAppend(b *testing.B) {
-	for _, c := range []struct {
-		name  string
-		shard *shard.Spec
-	}{{"plain", nil}, {"md5", md5(256)},
-		{"xxhash", &shard.Spec{Function: shard.XXHash, Count: 256}}} {
-		b.Run(c.name, func(b *testing.B) {
-			s := must(composite.NewSchema(composite.Options{Shard: c.shard}, orders().Fields()...))
-			var user, at, id any = "USR_12345", int64(orderMs), must(keycodec.ParseUUID(orderID))
-			buf := make([]byte, 0, 64)
-			b.ReportAllocs()
-			for b.Loop() {
-				buf = must(s.Append(buf[:0], user, at, id))
-			}
-		})
-	}
-}

@@ -1,7 +1,6 @@
 package shard_test
 
 import (
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"math"
@@ -188,34 +187,3 @@ func FuzzDecodeSpec(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkInt64(b *testing.B) {
-	for f := shard.Tidb; f <= shard.Mix64; f++ {
-		b.Run(f.String(), func(b *testing.B) {
-			s := shard.Spec{Function: f, Count: 256}
-			b.ReportAllocs()
-			sum := 0
-			for i := range b.N {
-				sum += int(s.Int64(int64(i)))
-			}
-			sink = sum
-		})
-	}
-}
-
-func BenchmarkBytes(b *testing.B) {
-	for f := shard.MD5; f <= shard.Mix64; f++ {
-		b.Run(f.String(), func(b *testing.B) {
-			s, v, sum := shard.Spec{Function: f, Count: 256}, []byte("USR_12345"), 0
-			b.ReportAllocs()
-			for i := range b.N {
-				binary.BigEndian.PutUint32(v[5:], uint32(i))
-				n, _ := s.Bytes(v)
-				sum += int(n)
-			}
-			sink = sum
-		})
-	}
-}
-
-var sink int

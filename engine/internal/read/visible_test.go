@@ -35,13 +35,3 @@ func TestVisibleNeverPassesAnUnfinishedCommit(t *testing.T) {
 		t.Fatalf("visible = %d, want %d", got, workers*each)
 	}
 }
-
-func BenchmarkVisiblePublish(b *testing.B) {
-	var v visible
-	seq := base.SeqNum(0)
-	b.ReportAllocs()
-	for b.Loop() {
-		seq++
-		v.publish(seq)
-	}
-}

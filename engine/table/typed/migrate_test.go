@@ -79,7 +79,6 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// TestMigrateZones changes which columns have zones, as the definition says.
 // A drop of an index that was interrupted is finished, before the index is built again.
 func TestMigrateAfterAnInterruptedDrop(t *testing.T) {
 	notes := typed.NewTable[noteV1]("notes")
@@ -97,6 +96,7 @@ func TestMigrateAfterAnInterruptedDrop(t *testing.T) {
 	}
 }
 
+// TestMigrateZones changes which columns have zones, as the definition says.
 func TestMigrateZones(t *testing.T) {
 	db := openTyped(t)
 	zones := func(choose func(*typed.Table[noteV1], typed.Column[noteV1, string])) []int {

@@ -155,17 +155,6 @@ func FuzzParseObject(f *testing.F) {
 	})
 }
 
-func BenchmarkParseObject(b *testing.B) {
-	line := []byte(`{"country": "IT", "region": "Lombardy", "county": "Provincia di Brescia", ` +
-		`"city": "Brescia", "lat": 42.53176, "lng": 1.56654}`)
-	var row record.Row
-	b.ReportAllocs()
-	b.SetBytes(int64(len(line)))
-	for b.Loop() {
-		ok(b, record.ParseObject(line, &row))
-	}
-}
-
 // Text for messages ends with a whole character.
 func TestShort(t *testing.T) {
 	long := strings.Repeat("é", 40)
