@@ -8,10 +8,12 @@ package store
 #cgo nocallback ks_write
 #cgo noescape ks_get
 #cgo nocallback ks_get
+#cgo noescape ks_multi
+#cgo nocallback ks_multi
 #cgo noescape ks_seek
 #cgo nocallback ks_seek
-#cgo noescape ks_step
-#cgo nocallback ks_step
+#cgo noescape ks_rows
+#cgo nocallback ks_rows
 #include <lmdb.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -43,31 +45,87 @@ static int ks_write(MDB_env *env, MDB_dbi dbi, const char *p, size_t n, int kind
 	return mdb_txn_commit(txn);
 }
 
-// ks_get copies the value of k to dst, which has cap free bytes, in a renewed and
-// then reset transaction; *n is its length.
-static int ks_get(MDB_txn *txn, MDB_dbi dbi, const void *key, size_t len, void *dst,
-		size_t cap, size_t *n) {
-	MDB_val k = {len, (void *)key}, v;
-	int rc = mdb_txn_renew(txn);
+enum { KS_MOST = 64 };
+
+// A ks_reader is what one goroutine reads with: a transaction, at rest between two calls, a
+// cursor of it, and room for what a call finds.
+typedef struct {
+	MDB_txn *txn;
+	MDB_cursor *cursor;
+	int n; // rows found
+	MDB_val keys[KS_MOST], vals[KS_MOST];
+} ks_reader;
+
+static int ks_reader_open(MDB_env *env, MDB_dbi dbi, ks_reader *r) {
+	int rc = mdb_txn_begin(env, NULL, MDB_RDONLY, &r->txn);
 	if (rc) return rc;
-	rc = mdb_get(txn, dbi, &k, &v);
+	rc = mdb_cursor_open(r->txn, dbi, &r->cursor);
+	mdb_txn_reset(r->txn);
+	return rc;
+}
+
+static void ks_reader_close(ks_reader *r) {
+	if (r->cursor) mdb_cursor_close(r->cursor);
+	if (r->txn) mdb_txn_abort(r->txn);
+	free(r);
+}
+
+// ks_get copies the value of k to dst, which has cap free bytes; *n is its length.
+static int ks_get(ks_reader *r, MDB_dbi dbi, const void *key, size_t len, void *dst, size_t cap,
+		size_t *n) {
+	MDB_val k = {len, (void *)key}, v;
+	int rc = mdb_txn_renew(r->txn);
+	if (rc) return rc;
+	rc = mdb_get(r->txn, dbi, &k, &v);
 	if (rc == 0) {
 		*n = v.mv_size;
 		if (v.mv_size <= cap) memcpy(dst, v.mv_data, v.mv_size);
 	}
-	mdb_txn_reset(txn);
+	mdb_txn_reset(r->txn);
 	return rc;
 }
 
-static int ks_seek(MDB_cursor *c, const void *key, size_t len, MDB_val *kv, MDB_cursor_op op) {
-	MDB_val k = {len, (void *)key}; // not in kv: C must not keep a pointer into Go memory
-	int rc = mdb_cursor_get(c, &k, &kv[1], op);
-	if (rc == 0) kv[0] = k;
+// ks_multi finds the values of the n keys of a packed buffer. The transaction stays open.
+static int ks_multi(ks_reader *r, MDB_dbi dbi, const char *p, int n) {
+	int rc = mdb_txn_renew(r->txn);
+	for (r->n = 0; rc == 0 && r->n < n; r->n++) {
+		uint32_t len;
+		memcpy(&len, p, 4);
+		MDB_val k = {len, (void *)(p + 8)}, *v = &r->vals[r->n];
+		p += 8 + len;
+		rc = mdb_get(r->txn, dbi, &k, v);
+		if (rc == MDB_NOTFOUND) {
+			*v = (MDB_val){0, NULL};
+			rc = 0;
+		}
+	}
 	return rc;
 }
 
-static int ks_step(MDB_cursor *c, MDB_val *kv, MDB_cursor_op op) {
-	return mdb_cursor_get(c, &kv[0], &kv[1], op);
+// ks_rows finds the next rows, at most so many. After the last of all there are none.
+static int ks_rows(ks_reader *r, MDB_cursor_op op, MDB_cursor_op next, int most) {
+	int rc = 0;
+	for (r->n = 0; r->n < most; r->n++, op = next) {
+		rc = mdb_cursor_get(r->cursor, &r->keys[r->n], &r->vals[r->n], op);
+		if (rc) break;
+	}
+	return rc == MDB_NOTFOUND ? 0 : rc;
+}
+
+// ks_seek finds the first rows from a key on or, backward, the last below it; without a key the
+// first or last of all. The transaction stays open.
+static int ks_seek(ks_reader *r, const void *key, size_t len, int back, int most) {
+	MDB_val k = {len, (void *)key}, v;
+	MDB_cursor_op next = back ? MDB_PREV : MDB_NEXT, end = back ? MDB_LAST : MDB_FIRST;
+	int rc = mdb_txn_renew(r->txn);
+	if (rc == 0) rc = mdb_cursor_renew(r->txn, r->cursor);
+	r->n = 0;
+	if (rc) return rc;
+	if (len == 0) return ks_rows(r, end, next, most);
+	rc = mdb_cursor_get(r->cursor, &k, &v, MDB_SET_RANGE);
+	if (back) return ks_rows(r, rc == MDB_NOTFOUND ? end : next, next, most);
+	if (rc) return rc == MDB_NOTFOUND ? 0 : rc;
+	return ks_rows(r, MDB_GET_CURRENT, next, most);
 }
 */
 import "C"
@@ -75,14 +133,16 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"math"
+	"runtime"
 	"sync"
 	"unsafe"
 )
 
-// Configuration: read transactions that are not bound to threads and are reused, no
+// Configuration: read transactions and cursors that are not bound to threads and are reused, no
 // zeroing of pages. Unsynced means NOSYNC with WRITEMAP, its fastest mode that a kill
 // of the process does no harm to; synced is the default, without the writable map. A
-// write is one C call, a read one, a row of an iteration one.
+// write is one C call, a read one; 64 rows of an iteration are one, and so are 64 keys.
 func init() {
 	register(6, Engine{
 		Name: "lmdb",
@@ -100,8 +160,16 @@ type lmdbStore struct {
 	env *C.MDB_env
 	dbi C.MDB_dbi
 
-	mu   sync.Mutex
-	free []*C.MDB_txn // read transactions at rest; guarded by mu
+	readers sync.Pool // of *lmdbReader: reads share no lock
+	mu      sync.Mutex
+	all     []*C.ks_reader // guarded by mu, as is free
+	free    []*C.ks_reader // those that the pool has dropped
+}
+
+// lmdbReader is a reader at rest, or an error.
+type lmdbReader struct {
+	c   *C.ks_reader
+	err error
 }
 
 func lmdbError(rc C.int) error {
@@ -113,7 +181,7 @@ func lmdbError(rc C.int) error {
 
 func openLMDB(c Config) (Store, error) {
 	s := &lmdbStore{}
-	s.of = s
+	s.of, s.readers.New = s, func() any { return s.newReader() }
 	if rc := C.mdb_env_create(&s.env); rc != 0 {
 		return nil, lmdbError(rc)
 	}
@@ -173,42 +241,37 @@ func (s *lmdbStore) PutIfAbsent(k Key, value []byte) (bool, error) {
 	return rc == 0, lmdbError(rc)
 }
 
-// reader takes a read transaction that is reset.
-func (s *lmdbStore) reader() (*C.MDB_txn, error) {
+// newReader returns one that the pool has dropped, which keeps a slot in the table of readers, or a
+// new one.
+func (s *lmdbStore) newReader() *lmdbReader {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	r := &lmdbReader{}
 	if n := len(s.free); n > 0 {
-		txn := s.free[n-1]
-		s.free = s.free[:n-1]
-		return txn, nil
+		r.c, s.free = s.free[n-1], s.free[:n-1]
+	} else {
+		r.c = (*C.ks_reader)(C.calloc(1, C.sizeof_ks_reader))
+		r.err = lmdbError(C.ks_reader_open(s.env, s.dbi, r.c))
+		s.all = append(s.all, r.c)
 	}
-	var txn *C.MDB_txn
-	if rc := C.mdb_txn_begin(s.env, nil, C.MDB_RDONLY, &txn); rc != 0 {
-		return nil, lmdbError(rc)
-	}
-	C.mdb_txn_reset(txn)
-	return txn, nil
-}
-
-func (s *lmdbStore) release(txn *C.MDB_txn) {
-	s.mu.Lock()
-	s.free = append(s.free, txn)
-	s.mu.Unlock()
+	runtime.AddCleanup(r, func(dropped *C.ks_reader) {
+		s.mu.Lock()
+		s.free = append(s.free, dropped)
+		s.mu.Unlock()
+	}, r.c)
+	return r
 }
 
 func (s *lmdbStore) Get(dst []byte, k Key) ([]byte, bool, error) {
-	txn, err := s.reader()
-	if err != nil {
-		return dst, false, err
-	}
-	defer s.release(txn)
-	for {
+	r := s.readers.Get().(*lmdbReader)
+	defer s.readers.Put(r)
+	for r.err == nil {
 		if cap(dst)-len(dst) < 64 {
 			dst = append(dst, make([]byte, 64)...)[:len(dst)]
 		}
 		at, free := len(dst), cap(dst)-len(dst)
 		var n C.size_t
-		rc := C.ks_get(txn, s.dbi, unsafe.Pointer(&k.Bytes[0]), C.size_t(len(k.Bytes)),
+		rc := C.ks_get(r.c, s.dbi, unsafe.Pointer(&k.Bytes[0]), C.size_t(len(k.Bytes)),
 			unsafe.Pointer(&dst[:at+1][at]), C.size_t(free), &n)
 		switch {
 		case rc == C.MDB_NOTFOUND:
@@ -220,84 +283,76 @@ func (s *lmdbStore) Get(dst []byte, k Key) ([]byte, bool, error) {
 		}
 		dst = append(dst, make([]byte, n)...)[:at]
 	}
-}
-
-// MultiGet looks the keys up in one transaction, with a cursor that walks back to the
-// root for each, as random keys make it do.
-func (s *lmdbStore) MultiGet(keys []Key, each func(int, []byte)) error {
-	return s.cursor(func(c *C.MDB_cursor, kv *[2]C.MDB_val) error {
-		for i, k := range keys {
-			rc := C.ks_seek(c, unsafe.Pointer(&k.Bytes[0]), C.size_t(len(k.Bytes)), &kv[0],
-				C.MDB_SET_KEY)
-			switch rc {
-			case 0:
-				each(i, view(kv[1]))
-			case C.MDB_NOTFOUND:
-				each(i, nil)
-			default:
-				return lmdbError(rc)
-			}
-		}
-		return nil
-	})
+	return dst, false, r.err
 }
 
 // view is the memory that v describes; the map stays while the transaction lives.
 func view(v C.MDB_val) []byte { return unsafe.Slice((*byte)(v.mv_data), int(v.mv_size)) }
 
-// cursor calls f with a cursor in a read transaction.
-func (s *lmdbStore) cursor(f func(*C.MDB_cursor, *[2]C.MDB_val) error) error {
-	txn, err := s.reader()
-	if err != nil {
-		return err
+// reading calls f with a reader whose transaction f opens.
+func (s *lmdbStore) reading(f func(*C.ks_reader) error) error {
+	r := s.readers.Get().(*lmdbReader)
+	defer s.readers.Put(r)
+	if r.err != nil {
+		return r.err
 	}
-	defer s.release(txn)
-	if rc := C.mdb_txn_renew(txn); rc != 0 {
-		return lmdbError(rc)
+	defer C.mdb_txn_reset(r.c.txn)
+	return f(r.c)
+}
+
+// MultiGet looks 64 keys up in one transaction.
+func (s *lmdbStore) MultiGet(keys []Key, each func(int, []byte)) error {
+	p := packPool.Get().(*[]byte)
+	defer packPool.Put(p)
+	for at := 0; at < len(keys); at += C.KS_MOST {
+		part := keys[at:min(at+C.KS_MOST, len(keys))]
+		*p = pack((*p)[:0], part, nil)
+		err := s.reading(func(r *C.ks_reader) error {
+			b := *p
+			rc := C.ks_multi(r, s.dbi, (*C.char)(unsafe.Pointer(&b[0])), C.int(len(part)))
+			for i := range int(r.n) {
+				each(at+i, view(r.vals[i]))
+			}
+			return lmdbError(rc)
+		})
+		if err != nil {
+			return err
+		}
 	}
-	defer C.mdb_txn_reset(txn)
-	var c *C.MDB_cursor
-	if rc := C.mdb_cursor_open(txn, s.dbi, &c); rc != 0 {
-		return lmdbError(rc)
-	}
-	defer C.mdb_cursor_close(c)
-	return f(c, new([2]C.MDB_val))
+	return nil
 }
 
 func (s *lmdbStore) iterate(p span, each func(Row) bool) error {
-	return s.cursor(func(c *C.MDB_cursor, kv *[2]C.MDB_val) error {
-		start, end, next := p.lo, C.MDB_cursor_op(C.MDB_FIRST), C.MDB_cursor_op(C.MDB_NEXT)
-		if p.reverse {
-			start, end, next = p.hi, C.MDB_LAST, C.MDB_PREV
-		}
-		rc := C.int(C.MDB_NOTFOUND)
-		if len(start) > 0 {
-			rc = C.ks_seek(c, unsafe.Pointer(&start[0]), C.size_t(len(start)), &kv[0],
-				C.MDB_SET_RANGE)
-		}
-		switch {
-		case rc == C.MDB_NOTFOUND && (p.reverse || len(start) == 0):
-			rc = C.ks_step(c, &kv[0], end)
-		case rc == 0 && p.reverse: // at the end, which is not part of the span
-			rc = C.ks_step(c, &kv[0], next)
-		}
-		for n := 1; rc == 0; n++ {
-			k := view(kv[0])
-			if p.beyond(k) || !each(Row{PK: k, Value: view(kv[1])}) || n == p.limit {
+	start, next, back := p.lo, C.MDB_cursor_op(C.MDB_NEXT), C.int(0)
+	if p.reverse {
+		start, next, back = p.hi, C.MDB_PREV, 1
+	}
+	left := p.limit
+	if left == 0 {
+		left = math.MaxInt
+	}
+	return s.reading(func(r *C.ks_reader) error {
+		rc := C.ks_seek(r, unsafe.Pointer(unsafe.SliceData(start)), C.size_t(len(start)), back,
+			C.int(min(left, C.KS_MOST)))
+		for rc == 0 && r.n > 0 {
+			for i := range int(r.n) {
+				k := view(r.keys[i])
+				if p.beyond(k) || !each(Row{PK: k, Value: view(r.vals[i])}) {
+					return nil
+				}
+			}
+			if left -= int(r.n); left == 0 {
 				return nil
 			}
-			rc = C.ks_step(c, &kv[0], next)
-		}
-		if rc == C.MDB_NOTFOUND {
-			return nil
+			rc = C.ks_rows(r, next, next, C.int(min(left, C.KS_MOST)))
 		}
 		return lmdbError(rc)
 	})
 }
 
 func (s *lmdbStore) Close() error {
-	for _, txn := range s.free {
-		C.mdb_txn_abort(txn)
+	for _, r := range s.all {
+		C.ks_reader_close(r)
 	}
 	C.mdb_env_close(s.env)
 	return nil

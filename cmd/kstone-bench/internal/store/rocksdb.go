@@ -8,10 +8,16 @@ package store
 #cgo nocallback ks_rput
 #cgo noescape ks_rget
 #cgo nocallback ks_rget
+#cgo noescape ks_rbatch
+#cgo nocallback ks_rbatch
+#cgo noescape ks_rmulti
+#cgo nocallback ks_rmulti
+#cgo noescape ks_rfree
+#cgo nocallback ks_rfree
 #cgo noescape ks_rseek
 #cgo nocallback ks_rseek
-#cgo noescape ks_rstep
-#cgo nocallback ks_rstep
+#cgo noescape ks_rrows
+#cgo nocallback ks_rrows
 #include <rocksdb/c.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -90,33 +96,42 @@ static void ks_rfree(rocksdb_pinnableslice_t **pins, size_t n) {
 	for (size_t i = 0; i < n; i++) if (pins[i]) rocksdb_pinnableslice_destroy(pins[i]);
 }
 
-typedef struct { const char *k, *v; size_t kn, vn; int valid; } ks_row;
-
-static void ks_rrow(rocksdb_iterator_t *it, ks_row *r) {
-	r->valid = rocksdb_iter_valid(it);
-	if (r->valid) {
-		r->k = rocksdb_iter_key(it, &r->kn);
-		r->v = rocksdb_iter_value(it, &r->vn);
-	}
-}
-
-static void ks_rseek(rocksdb_iterator_t *it, const char *k, size_t n, int back, ks_row *r) {
+static void ks_rseek(rocksdb_iterator_t *it, const char *k, size_t n, int back) {
 	if (n == 0) rocksdb_iter_seek_to_first(it);
 	else if (back) rocksdb_iter_seek_for_prev(it, k, n);
 	else rocksdb_iter_seek(it, k, n);
-	ks_rrow(it, r);
 }
 
-static void ks_rstep(rocksdb_iterator_t *it, int back, ks_row *r) {
-	if (back) rocksdb_iter_prev(it);
-	else rocksdb_iter_next(it);
-	ks_rrow(it, r);
+// ks_rrows copies keys and values to buf, at most so many rows; ends are where each ends. It first
+// leaves the row that the iterator is at, unless *at is set. It returns the number of rows, or -1
+// if the first does not fit.
+static int ks_rrows(rocksdb_iterator_t *it, char *buf, size_t cap, size_t *ends, int back, int most,
+		int *at) {
+	size_t used = 0;
+	for (int n = 0; n < most; n++) {
+		if (!*at) {
+			if (back) rocksdb_iter_prev(it);
+			else rocksdb_iter_next(it);
+		}
+		*at = 1;
+		if (!rocksdb_iter_valid(it)) return n;
+		size_t kn, vn;
+		const char *k = rocksdb_iter_key(it, &kn), *v = rocksdb_iter_value(it, &vn);
+		if (used + kn + vn > cap) return n ? n : -1;
+		memcpy(buf + used, k, kn);
+		ends[2*n] = used += kn;
+		memcpy(buf + used, v, vn);
+		ends[2*n+1] = used += vn;
+		*at = 0;
+	}
+	return most;
 }
 */
 import "C"
 
 import (
 	"errors"
+	"math"
 	"os"
 	"regexp"
 	"runtime"
@@ -128,9 +143,10 @@ import (
 // processor time for a read than without; blocks of 4 and 8 KiB were no better), format
 // version 5, full filters of 10 bits a key, filters and indexes beside the tables, LZ4,
 // as many background jobs as processors, up to four write buffers. The log is written by
-// one write call for each commit. A write is one C call, a read one, a row of an
-// iteration one. Not used: pipelined and unordered writes, which help when many threads
-// write unsynced; ribbon filters, which save memory and cost processor time.
+// one write call for each commit. A write is one C call, a read one; 64 rows of an
+// iteration are one, copied, and so are 64 keys. Not used: pipelined and unordered writes,
+// which help when many threads write unsynced; ribbon filters, which save memory and cost
+// processor time.
 func init() {
 	register(5, Engine{
 		Name:     "rocksdb",
@@ -246,7 +262,10 @@ func (s *rocksStore) Get(dst []byte, k Key) ([]byte, bool, error) {
 	}
 }
 
-const rocksMulti = 64 // the most keys of one batched read
+const (
+	rocksMulti = 64       // the most keys of one batched read, and rows of a call
+	rocksRows  = 16 << 10 // bytes for those
+)
 
 func (s *rocksStore) MultiGet(keys []Key, each func(int, []byte)) error {
 	var pins [rocksMulti]*C.rocksdb_pinnableslice_t
@@ -281,18 +300,35 @@ func cView(p *C.char, n C.size_t) []byte { return unsafe.Slice((*byte)(unsafe.Po
 func (s *rocksStore) iterate(p span, each func(Row) bool) error {
 	it := C.rocksdb_create_iterator(s.db, s.ro)
 	defer C.rocksdb_iter_destroy(it)
-	var r C.ks_row
 	start, back := p.lo, C.int(0)
 	if p.reverse {
 		start, back = p.hi, 1
 	}
-	C.ks_rseek(it, chars(start), C.size_t(len(start)), back, &r)
-	for n := 1; r.valid != 0; n++ {
-		k := cView(r.k, r.kn)
-		if p.beyond(k) || !each(Row{PK: k, Value: cView(r.v, r.vn)}) || n == p.limit {
+	C.ks_rseek(it, chars(start), C.size_t(len(start)), back)
+	mem := packPool.Get().(*[]byte)
+	defer packPool.Put(mem)
+	var ends [2 * rocksMulti]C.size_t
+	at, left := C.int(1), p.limit
+	if left == 0 {
+		left = math.MaxInt
+	}
+	for left > 0 {
+		n := int(C.ks_rrows(it, chars(*mem), C.size_t(len(*mem)), &ends[0], back,
+			C.int(min(left, rocksMulti)), &at))
+		if n < 0 {
+			*mem = make([]byte, max(2*len(*mem), rocksRows))
+			continue
+		}
+		begin := C.size_t(0)
+		for i := range n {
+			k, v := (*mem)[begin:ends[2*i]], (*mem)[ends[2*i]:ends[2*i+1]]
+			if begin = ends[2*i+1]; p.beyond(k) || !each(Row{PK: k, Value: v}) {
+				return nil
+			}
+		}
+		if left -= n; n == 0 {
 			break
 		}
-		C.ks_rstep(it, back, &r)
 	}
 	var msg *C.char
 	C.rocksdb_iter_get_error(it, &msg)

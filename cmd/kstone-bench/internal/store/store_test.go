@@ -2,7 +2,9 @@ package store_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -177,6 +179,21 @@ func TestScan(t *testing.T) {
 		slices.Sort(parts)
 		if !slices.Equal(parts, all) {
 			t.Errorf("the parts have %d keys: %v", len(parts), parts)
+		}
+	})
+}
+
+// TestCallsIntoC: an engine in C pays for a call, not for each row or key.
+func TestCallsIntoC(t *testing.T) {
+	each(t, func(t *testing.T, s store.Store) {
+		fill(t, s)
+		n, before := 0, runtime.NumCgoCall()
+		row := func(store.Row) bool { n++; return true }
+		err := errors.Join(s.Query(store.Query{PK: []byte("p003"), Limit: 10}, row),
+			s.Scan(store.Key{}, 50, row),
+			s.MultiGet([]store.Key{key("p0001"), key("p0002")}, func(int, []byte) { n++ }))
+		if calls := runtime.NumCgoCall() - before; err != nil || n != 62 || calls > 24 {
+			t.Errorf("%d rows and values by %d calls, %v", n, calls, err)
 		}
 	})
 }
