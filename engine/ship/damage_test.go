@@ -56,10 +56,11 @@ func (f *flipped) Head(ctx context.Context, name string) (ship.Info, error) {
 }
 
 // A byte of an object is changed, anywhere, or the object is lost. Then restore returns an error,
-// or what it restores is what the commit made, and List says what is wrong if less is restorable.
+// or what it restores is what the commit made: the last, unless its own object is damaged. List
+// says what is wrong if less is restorable.
 //
 // Promise (shipping): Changed bytes and lost objects of a destination make errors, or are said by
-// List, and never another state than one of the database.
+// List, and never another state than one of the database, nor an earlier one in place of the last.
 func TestDamagedObjects(t *testing.T) {
 	h := newHarbor(t)
 	for i := range 40 {
@@ -81,10 +82,12 @@ func TestDamagedObjects(t *testing.T) {
 	ok(t, s.Close(ctx))
 	whole := h.contents()
 	var all []ship.Info
-	for _, prefix := range []string{"base/", "log/", "sst/"} {
+	newest := "" // log object
+	for _, prefix := range []string{"base/", "sst/", "log/"} {
 		infos, err := h.dest.List(ctx, prefix)
 		ok(t, err)
 		all = append(all, infos...)
+		newest = infos[len(infos)-1].Name
 	}
 	noticed, harmless := 0, 0
 	for i, info := range all {
@@ -109,6 +112,9 @@ func TestDamagedObjects(t *testing.T) {
 				continue
 			}
 			harmless++
+			if at.Version < h.last && info.Name != newest {
+				t.Errorf("%s, byte %d: the last is version %d", info.Name, off, at.Version)
+			}
 			db := openOn(t, fsys, engine.Options{MustExist: true})
 			if got := shiptest.Items(t, db); !maps.Equal(got, states[at.Version]) {
 				t.Errorf("%s, byte %d: version %d is restored with %d items", info.Name, off,

@@ -40,7 +40,7 @@ import (
 // same base keeps the files that are right, and goes on after the last commit that is durable.
 // Otherwise it begins again.
 
-// Target is a moment to restore. The zero value is the last.
+// Target is a moment to restore. The zero value is the last, and an error if damage is before it.
 type Target struct {
 	// Version restores the state after this commit, Time that at the last known moment up to
 	// then: nothing that was written later, and all that was durable before. At most one is set.
@@ -227,6 +227,10 @@ func (r *restore) choose(ctx context.Context, c *Contents) (to Moment, err error
 	}
 	r.log = r.s.reach(r.base)
 	switch {
+	case *t == (Target{}) && to.Version < r.s.newest():
+		// Why not what is before the damage: less than was asked for would pass for all.
+		last := &MomentError{fmt.Sprintf("the last, version %d,", r.s.newest()), c.Ranges}
+		return to, errors.Join(append([]error{last}, c.Damage...)...)
 	case t.Version > 0:
 		to.Version = t.Version
 		for i := range r.log {

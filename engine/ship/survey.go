@@ -307,6 +307,14 @@ func (s *survey) reach(b *baseObject) []logObject {
 	return s.chain[i:n]
 }
 
+// newest returns the last commit in the log objects, whether a base leads to it or not.
+func (s *survey) newest() uint64 {
+	if n := len(s.chain); n > 0 {
+		return uint64(s.chain[n-1].seq)
+	}
+	return 0
+}
+
 func moment(h *header) Moment {
 	return Moment{Version: uint64(h.seq), Time: time.UnixMilli(h.ms)}
 }

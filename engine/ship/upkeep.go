@@ -109,7 +109,7 @@ func (s *Shipper) baseDue(found *survey) string {
 	if waiting {
 		return "" // one is being made
 	}
-	if n == 0 || s.lost || found.last(&found.bases[n-1]).Version < s.lastOf(found) {
+	if n == 0 || s.lost || found.last(&found.bases[n-1]).Version < found.newest() {
 		return "objects are damaged or missing"
 	}
 	last, log := &found.bases[n-1], int64(0)
@@ -127,14 +127,6 @@ func (s *Shipper) baseDue(found *survey) string {
 		return "the log since is long"
 	}
 	return ""
-}
-
-// lastOf returns the last commit in the log objects.
-func (s *Shipper) lastOf(found *survey) uint64 {
-	if n := len(found.chain); n > 0 {
-		return uint64(found.chain[n-1].seq)
-	}
-	return 0
 }
 
 // merge makes one object of many neighbours that are old and small. Each is merged twice at most.

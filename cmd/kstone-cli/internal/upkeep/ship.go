@@ -184,6 +184,9 @@ func restore(ctx context.Context, a *cli.App, from, to string, target ship.Targe
 		Progress: func(p ship.RestoreProgress) { set(p.Bytes, p.BytesTotal) },
 	})
 	stop()
+	if errors.Is(err, ship.ErrMoment) {
+		return cli.Advise(err, "--to restores a moment that is there")
+	}
 	if err != nil {
 		return nothingAt(from, err)
 	}
