@@ -26,7 +26,7 @@ func (w *world) insert(s step) error {
 	}
 	got, err := w.exec(s.insertion(), "t", s.args)
 	switch {
-	case errors.Is(err, table.ErrCheck) && (conflict || s.conflict == "OR IGNORE"):
+	case errors.Is(err, table.ErrCheck) && (conflict || s.conflict != ""):
 		return errViolated // a row that is in the way, or would not be written, is checked, too
 	case errors.Is(err, table.ErrCheck):
 		return w.violated(s, err)
@@ -70,11 +70,7 @@ func (w *world) checked(s step, write func(step) error) error {
 	if w.kept == "" {
 		return write(s)
 	}
-	begin, keep, undo := "BEGIN", []string{"COMMIT"}, []string{"ROLLBACK"}
-	if w.s.InTransaction() {
-		begin, keep, undo = "SAVEPOINT c", []string{"RELEASE c"},
-			[]string{"ROLLBACK TO c", "RELEASE c"}
-	}
+	begin, keep, undo := w.bounds("c")
 	if _, err := w.exec(begin, "", nil); err != nil {
 		return err
 	}
@@ -255,6 +251,9 @@ func (w *world) createIndex(s step) error {
 // change updates or deletes rows of both tables.
 func (w *world) change(s step) error {
 	got, err := w.exec(s.text, "t", s.args)
+	if errors.Is(err, table.ErrUnique) && !w.noTx {
+		return w.taken(s, err)
+	}
 	if err == nil || !errors.Is(err, table.ErrUnique) {
 		want, wantErr := w.exec(s.text, "o", s.args)
 		switch {
@@ -272,6 +271,36 @@ func (w *world) change(s step) error {
 	return w.same()
 }
 
+// taken compares the refusal of a statement by a unique index of t with what it does to o.
+func (w *world) taken(s step, refused error) error {
+	if err := w.same(); err != nil {
+		return err
+	}
+	begin, _, undo := w.bounds("u")
+	if _, err := w.exec(begin, "", nil); err != nil {
+		return err
+	}
+	if _, err := w.exec(s.text, "o", s.args); err == nil && w.twice() == nil {
+		return fmt.Errorf("%s: %w, which no row says", s, refused)
+	}
+	w.counts.refused++
+	for _, text := range undo {
+		if _, err := w.exec(text, "", nil); err != nil {
+			return err
+		}
+	}
+	return w.same()
+}
+
+// bounds returns what begins a transaction, or a part of the one that is open, keeps and undoes it.
+func (w *world) bounds(name string) (begin string, keep, undo []string) {
+	if w.s.InTransaction() {
+		return "SAVEPOINT " + name, []string{"RELEASE " + name},
+			[]string{"ROLLBACK TO " + name, "RELEASE " + name}
+	}
+	return "BEGIN", []string{"COMMIT"}, []string{"ROLLBACK"}
+}
+
 // alter changes the columns of both tables; t may have an index that forbids it.
 func (w *world) alter(s step) error {
 	if _, err := w.exec(s.text, "t", nil); err != nil {
@@ -284,11 +313,7 @@ func (w *world) alter(s step) error {
 // transaction runs steps in one, or in a part of the one that is open, and keeps what they have
 // written or not.
 func (w *world) transaction(s step) error {
-	begin, keep, undo := "BEGIN", []string{"COMMIT"}, []string{"ROLLBACK"}
-	if w.s.InTransaction() {
-		begin, keep, undo = "SAVEPOINT p", []string{"RELEASE p"},
-			[]string{"ROLLBACK TO p", "RELEASE p"}
-	}
+	begin, keep, undo := w.bounds("p")
 	before, err := w.rows("SELECT * FROM {t}", "t", "NOT INDEXED", nil)
 	if err != nil {
 		return err
@@ -379,6 +404,14 @@ func (w *world) verify() error {
 	if _, err = t.Verify(w.ctx, nil); err != nil {
 		return err
 	}
+	if err := w.twice(); err != nil {
+		return err
+	}
+	return w.same()
+}
+
+// twice returns an error if two rows of o have a value of a unique index.
+func (w *world) twice() error {
 	for _, x := range w.unique {
 		rows, err := w.indexed(x)
 		if err != nil {
@@ -392,7 +425,7 @@ func (w *world) verify() error {
 			}
 		}
 	}
-	return w.same()
+	return nil
 }
 
 // same compares all rows of the tables.

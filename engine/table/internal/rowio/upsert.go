@@ -58,6 +58,11 @@ func (w *Writer) UpsertAll(ctx context.Context, rows [][]expr.Value) (fresh,
 		}
 		name = keycodec.AppendLengthPrefixed(name[:0], key)
 		if i, ok := seen[string(name)]; ok {
+			if w.rules.Converts { // a row that gives way satisfies the checks, too
+				if _, err := w.converted(last[i]); err != nil {
+					return fresh, replaced, err
+				}
+			}
 			last[i] = row
 			replaced++
 			continue
