@@ -417,6 +417,9 @@ func (w *writer) on() string {
 		c = w.columns[0]
 	}
 	text := "a." + c.name + " = b." + w.like(c).name
+	if w.chance(30) {
+		text = w.equalKeys()
+	}
 	switch w.IntN(6) {
 	case 0:
 		d := w.scalar()

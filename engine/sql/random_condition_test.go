@@ -30,7 +30,7 @@ type writer struct {
 	asked   []step // queries to be asked again
 
 	partial []string // conditions of partial indexes
-	made    []*index // so far, those that were refused or dropped, too
+	made    []*index // the key, and indexes so far, those that were refused or dropped, too
 
 	few     bool          // tables are small
 	large   bool          // tables are large

@@ -101,6 +101,9 @@ func (w *writer) settings() settings {
 			*f *= oneOf(w.Rand, []float64{1, 1, 0.01, 100})
 		}
 	}
+	if c := &s.costs; w.chance(25) { // joins look rows up
+		c.Seek, c.Fetch, c.Hash, c.Merge = c.Seek/100, c.Fetch/100, c.Hash*100, c.Merge*100
+	}
 	return s
 }
 

@@ -192,6 +192,9 @@ func (w *writer) distinct() step {
 func (w *writer) join() step {
 	c := w.scalar()
 	on := "a." + c.name + " = b." + w.like(c).name
+	if w.chance(30) {
+		on = w.equalKeys()
+	}
 	if w.chance(40) {
 		d := w.scalar()
 		on += " AND a." + d.name + w.oneOf(" = ", " = ", " < ") + "b." + w.like(d).name
@@ -224,6 +227,17 @@ func (w *writer) join() step {
 		return step{text: "SELECT count(*), count(b.id), min(a.id), max(b.id), sum(b.id)" + rest}
 	}
 	return step{text: "SELECT a.id, b.id" + rest}
+}
+
+// equalKeys writes the condition of a join on the columns of the key or of an index.
+func (w *writer) equalKeys() string {
+	terms := []string{"TRUE"}
+	for _, c := range oneOf(w.Rand, w.made).columns {
+		if c.element() == "" {
+			terms = append(terms, "a."+w.like(c).name+" = b."+c.name)
+		}
+	}
+	return strings.Join(terms, " AND ")
 }
 
 // subquery writes a condition with a query in it.

@@ -117,6 +117,7 @@ func (w *writer) key() string {
 	id := slices.IndexFunc(w.columns, func(c field) bool { return c.name == "id" })
 	columns = slices.Insert(columns, w.IntN(len(columns)+1), w.columns[id])
 	w.single = len(columns) == 1
+	w.made = []*index{{columns: columns}}
 	var parts []string
 	for _, c := range columns {
 		parts = append(parts, c.name+w.oneOf("", "", " DESC"))
