@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,6 +77,9 @@ func list(f *flag.FlagSet, names *[]string, flag, about string) {
 	}
 	f.Func(flag, about, func(text string) error {
 		*names = strings.Split(text, ",")
+		if once := slices.Compact(slices.Sorted(slices.Values(*names))); len(once) < len(*names) {
+			return fmt.Errorf("%s: a name is there twice", text)
+		}
 		return nil
 	})
 }
@@ -95,10 +100,9 @@ func workloads(f *flag.FlagSet, kind string, names []string) measurement {
 	f.Uint64Var(&s.Records, "n", 2_000_000, "records")
 	f.IntVar(&s.ValueBytes, "value", 100, "bytes of a value")
 	f.Float64Var(&s.Seconds, "seconds", 4, "duration of a workload that has no fixed length")
-	f.Int64Var(&s.WriteBuffer, "write-buffer", 64<<20, "bytes of write buffer")
-	f.Int64Var(&s.Cache, "cache", 256<<20, "bytes of block cache")
+	f.Int64Var(&s.WriteBufferBytes, "write-buffer", 64<<20, "bytes of write buffer")
+	f.Int64Var(&s.CacheBytes, "cache", 256<<20, "bytes of block cache")
 	f.StringVar(&s.Dir, "dir", os.TempDir(), aboutDir)
-	f.StringVar(&s.Profiles, "profiles", "", "directory for processor profiles")
 	f.DurationVar(&s.TimeLimit, "limit", 30*time.Minute, "longest time of a process")
 	return s
 }

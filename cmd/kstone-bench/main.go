@@ -109,33 +109,43 @@ func (c *command) run(args []string, stdout, stderr io.Writer) (err error) {
 	if err := m.Check(); err != nil {
 		return err
 	}
-	if err := measureTo(*out, m, stderr); err != nil {
+	failed, err := measureTo(*out, m, stderr)
+	if err != nil {
 		return err
 	}
-	return reportFiles("report", []string{"-page", o.page, "-charts", o.charts, *out}, stdout)
+	if err := reportFiles("report", []string{"-page", o.page, "-charts", o.charts, *out},
+		stdout); err != nil || failed == 0 {
+		return err
+	}
+	return fmt.Errorf("%d failures, which the report ends with", failed)
 }
 
-// measureTo writes raw results to a file.
-func measureTo(out string, m measurement, stderr io.Writer) (err error) {
+// measureTo writes raw results to a file, and counts the failures among them.
+func measureTo(out string, m measurement, stderr io.Writer) (failed int, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
-		return err
+		return 0, err
 	}
 	f, err := os.Create(out)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	meta := m.Meta()
-	raw, err := result.NewWriter(f, meta)
+	raw, err := result.NewWriter(f, m.Meta())
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return m.Run(ctx, func(r result.Record) error {
-		fmt.Fprintln(stderr, r)
+	err = m.Run(ctx, func(r result.Record) error {
+		if fmt.Fprintln(stderr, r); r.Error != "" {
+			failed++
+		}
 		return raw.Add(r)
 	})
+	if err == nil {
+		err = raw.End()
+	}
+	return failed, err
 }
 
 func (c *command) usage(flags *flag.FlagSet) {

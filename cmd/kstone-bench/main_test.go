@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
 
 const rawText = `{"meta":{"kind":"chains","cpu":"Abacus","cores":2,"records":2000000,` +
@@ -118,11 +122,32 @@ func TestCommandsMeasureAndReport(t *testing.T) {
 	}
 }
 
+// failing is a measurement with a failure.
+type failing struct{ measurement }
+
+func (failing) Check() error      { return nil }
+func (failing) Meta() result.Meta { return result.Meta{Kind: "chains"} }
+func (failing) Run(_ context.Context, emit func(result.Record) error) error {
+	return emit(result.Record{Table: "seq", Case: "-", Engine: "kstone", Error: "boom"})
+}
+
+// TestFailuresFailTheCommand: the report is written nevertheless.
+func TestFailuresFailTheCommand(t *testing.T) {
+	var out bytes.Buffer
+	c := command{setup: func(*flag.FlagSet) measurement { return failing{} }}
+	err := c.run([]string{"-out", filepath.Join(t.TempDir(), "raw.jsonl")}, &out, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "1 failures") ||
+		!strings.Contains(out.String(), "round 1: boom") {
+		t.Errorf("error %v\n%s", err, &out)
+	}
+}
+
 func TestCommandsThatAreRefused(t *testing.T) {
 	raw := filepath.Join(t.TempDir(), "raw.jsonl")
 	for _, bad := range [][]string{{"keys", "-n", "99"}, {"keys", "more"}, {"dedup", "-n", "1"},
 		{"small", "more"}, {"tables", "-n", "1"}, {"tables", "-engines", "oracle"},
 		{"-chains", "daisy"}, {"-skip", "x"}, {"small", "-out", t.TempDir()}, {"guess"}, {"ycsb"},
+		{"-chains", "seq,seq"},
 		{"report", raw}} {
 		if len(bad) < 3 || bad[1] != "-out" {
 			bad = append(bad[:1:1], append([]string{"-out", raw}, bad[1:]...)...)

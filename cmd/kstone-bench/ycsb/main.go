@@ -113,6 +113,9 @@ func (o *options) measure(dir string, raw, out io.Writer) error {
 			err = w.Add(r)
 		}
 	}
+	if err == nil {
+		err = w.End()
+	}
 	return err
 }
 

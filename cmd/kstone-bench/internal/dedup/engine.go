@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
@@ -25,9 +26,6 @@ type database struct {
 	workers int // of FilterNew, 0 for its choice
 	fresh   []bool
 }
-
-// settleLimit bounds the wait for a database to be done with background work.
-const settleLimit = 15 * time.Minute
 
 // engines measures databases that all store the same records.
 func (b *bench) engines() (err error) {
@@ -60,13 +58,10 @@ func (b *bench) engines() (err error) {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	var keys []store.Key
-	last := -1
 	walls := make(measure.Times, len(all))
 	cpus, err := measure.Turns(b.ctx, b.Repeat, len(all), func(round, i int) (float64, error) {
-		if round != last {
-			keys, last = b.engineKeys(round), round
-		}
+		keys := b.engineKeys(round*len(all) + i)
+		runtime.GC()
 		cpu, wall := measure.CPUTime(), time.Now()
 		err := all[i].ask(keys)
 		took := measure.CPUTime() - cpu
@@ -117,17 +112,12 @@ func (b *bench) fillEngine(s store.Store) error {
 		}
 		keys = keys[:0]
 	}
-	if err := s.Flush(); err != nil {
-		return err
-	}
-	if !measure.AwaitIdle(settleLimit) {
-		return fmt.Errorf("still busy after %v", settleLimit)
-	}
-	return nil
+	return measure.Settle(s.Flush)
 }
 
-// engineKeys are the keys of a round, all different: one of ten is stored.
-func (b *bench) engineKeys(round int) []store.Key {
+// engineKeys are the keys of a turn, all different: one of ten is stored. Each turn has its own,
+// since two contestants share a database, whose cache would know the second one's answers.
+func (b *bench) engineKeys(turn int) []store.Key {
 	keys := make([]store.Key, b.EngineQueries)
 	first := b.rnd.IntN(b.EngineRows)
 	for i := range keys {
@@ -135,7 +125,7 @@ func (b *bench) engineKeys(round int) []store.Key {
 			keys[i] = engineKey(uint64((first + i*7) % b.EngineRows))
 			continue
 		}
-		keys[i] = engineKey(uint64(b.EngineRows + round*len(keys) + i))
+		keys[i] = engineKey(uint64(b.EngineRows + turn*len(keys) + i))
 	}
 	b.rnd.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	return keys

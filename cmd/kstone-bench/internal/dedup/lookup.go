@@ -82,6 +82,19 @@ func (b *bench) questions(d *data, kind string) []uint64 {
 	return out
 }
 
+// answers bounds how many keys may be called present.
+func answers(kind string, keys int) (least, most int) {
+	switch kind {
+	case inOrder, present:
+		return keys, keys
+	case mixed:
+		return (keys + 9) / 10, keys
+	case outside:
+		return 0, 0
+	}
+	return 0, keys
+}
+
 // contestant asks about keys and returns how many it calls present.
 type contestant struct {
 	name string
@@ -103,6 +116,9 @@ func (b *bench) compare(table, name string, d *data, kind string, study float64,
 		n, err := in[i].ask(keys)
 		took := measure.ThreadTime() - start
 		positive[i] = float64(n) / float64(len(keys))
+		if least, most := answers(kind, len(keys)); err == nil && (n < least || n > most) {
+			err = fmt.Errorf("%s: %d of %d keys are called present", in[i].name, n, len(keys))
+		}
 		return float64(took) / float64(len(keys)), err
 	})
 	if err != nil {

@@ -141,6 +141,8 @@ type bench struct {
 	n      uint64
 	key    []byte
 	value  []byte
+
+	versions []uint32 // of records
 }
 
 func (s *Settings) measure(ctx context.Context, engine string, size int,
@@ -164,6 +166,7 @@ func (s *Settings) measure(ctx context.Context, engine string, size int,
 		return nil, err
 	}
 	b := bench{values: dataset.NewValues(size), n: uint64(s.Bytes / int64(size))}
+	b.versions = make([]uint32, b.n)
 	if err := os.Mkdir(c.Dir, 0o777); err != nil {
 		return nil, err
 	}
@@ -212,19 +215,17 @@ func (b *bench) write(ctx context.Context, f result.Figures, written, rate strin
 		}
 		b.key = dataset.AppendKey(b.key[:0], id(i))
 		b.value = b.values.Append(b.value[:0], id(i), version)
+		b.versions[id(i)] = version
 		if err := b.db.Put(store.Key{Bytes: b.key, PK: len(b.key)}, b.value); err != nil {
-			m.Stop()
 			return err
 		}
 	}
 	wall := m.Elapsed().Wall
-	err := b.db.Flush()
-	measure.AwaitIdle(settleLimit)
+	err := measure.Settle(b.db.Flush)
 	if g, ok := b.db.(store.Collector); ok && err == nil {
-		err = g.CollectGarbage()
-		measure.AwaitIdle(settleLimit)
+		err = measure.Settle(g.CollectGarbage)
 	}
-	u := m.Stop()
+	u := m.Elapsed()
 	if counts {
 		u.WrittenBytes = counter.WrittenBytes() - before
 	}
@@ -233,9 +234,6 @@ func (b *bench) write(ctx context.Context, f result.Figures, written, rate strin
 	f[rate] = user / 1e6 / wall.Seconds()
 	return errors.Join(err, ctx.Err())
 }
-
-// settleLimit is the longest time to wait for merges.
-const settleLimit = 30 * time.Second
 
 // read scans keys, and reads values at random; each is checked.
 func (b *bench) read(ctx context.Context, f result.Figures, reads int) error {
@@ -256,7 +254,6 @@ func (b *bench) read(ctx context.Context, f result.Figures, reads int) error {
 		return err
 	}
 	m := measure.Start()
-	defer m.Stop()
 	err := b.get(ctx, reads, 3)
 	f[getMicros] = m.Elapsed().CPU.Seconds() * 1e6 / float64(reads)
 	return err
@@ -274,7 +271,12 @@ func (b *bench) get(ctx context.Context, reads int, draw uint64) error {
 		case !ok:
 			return fmt.Errorf("record %d is not there", id)
 		}
-		if err := b.values.Check(id, v); err != nil {
+		err = b.values.Check(id, v)
+		if err == nil && dataset.Version(v) != b.versions[id] {
+			err = fmt.Errorf("record %d is in version %d, want %d", id, dataset.Version(v),
+				b.versions[id])
+		}
+		if err != nil {
 			return err
 		}
 		b.value = v

@@ -3,9 +3,12 @@
 package measure
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -18,60 +21,26 @@ type Usage struct {
 	// means (write, mapping): what has to reach the disk. Files deleted before they
 	// reached it are counted.
 	WrittenBytes int64
-	// PeakRSSBytes is the largest resident set, mapped files included;
-	// PeakAnonBytes the largest part of it that is not file-backed (sampled).
-	PeakRSSBytes, PeakAnonBytes int64
+	// PeakRSSBytes is the largest resident set, mapped files included.
+	PeakRSSBytes int64
 }
 
 // Meter measures a stretch of work.
 type Meter struct {
-	start time.Time
-	cpu   time.Duration
 	wrote int64
-	stop  chan struct{}
-	done  sync.WaitGroup
-	anon  int64
+	cpu   time.Duration
+	start time.Time
 }
-
-const anonSample = 50 * time.Millisecond
 
 // Start begins a measurement.
-func Start() *Meter {
-	m := &Meter{stop: make(chan struct{})}
+func Start() Meter {
 	resetPeak()
-	m.anon = anonBytes()
-	m.done.Go(m.watch)
-	m.wrote, m.cpu, m.start = writtenBytes(), CPUTime(), time.Now()
-	return m
+	return Meter{wrote: writtenBytes(), cpu: CPUTime(), start: time.Now()}
 }
 
-func (m *Meter) watch() {
-	tick := time.NewTicker(anonSample)
-	defer tick.Stop()
-	for {
-		select {
-		case <-m.stop:
-			return
-		case <-tick.C:
-			m.anon = max(m.anon, anonBytes())
-		}
-	}
-}
-
-// Elapsed returns what was used since Start, without peaks.
-func (m *Meter) Elapsed() Usage {
-	u := Usage{Wall: time.Since(m.start), CPU: CPUTime() - m.cpu}
-	u.WrittenBytes = writtenBytes() - m.wrote
-	return u
-}
-
-// Stop ends the measurement. It must be called once.
-func (m *Meter) Stop() Usage {
-	u := m.Elapsed()
-	close(m.stop)
-	m.done.Wait()
-	u.PeakRSSBytes, u.PeakAnonBytes = peakBytes(), max(m.anon, anonBytes())
-	return u
+// Elapsed returns what was used since Start.
+func (m Meter) Elapsed() Usage {
+	return Usage{time.Since(m.start), CPUTime() - m.cpu, writtenBytes() - m.wrote, peakBytes()}
 }
 
 const (
@@ -80,14 +49,20 @@ const (
 	idleWindows = 3
 )
 
-// AwaitIdle returns when the process has used next to no processor time for three
-// windows of 100 ms, or after limit; ok reports which. That is how the benchmarks know,
-// in the same way for every engine, that background work is done.
-func AwaitIdle(limit time.Duration) (ok bool) {
-	deadline := time.Now().Add(limit)
+// settleLimit bounds the wait for background work.
+var settleLimit = 15 * time.Minute
+
+// Settle flushes, and returns when the process has used next to no processor time for three
+// windows of 100 ms: so the benchmarks know, in the same way for every engine, that background
+// work is done. It fails if that takes too long, since figures would leave out the rest.
+func Settle(flush func() error) error {
+	if err := flush(); err != nil {
+		return fmt.Errorf("flush: %w", err)
+	}
+	deadline := time.Now().Add(settleLimit)
 	for quiet := 0; quiet < idleWindows; {
 		if time.Now().After(deadline) {
-			return false
+			return fmt.Errorf("still busy after %v", settleLimit)
 		}
 		before, start := CPUTime(), time.Now()
 		time.Sleep(idleWindow)
@@ -98,7 +73,24 @@ func AwaitIdle(limit time.Duration) (ok bool) {
 			quiet = 0
 		}
 	}
-	return true
+	return nil
+}
+
+// DiskBytes returns what the files under dir occupy.
+func DiskBytes(dir string) (total int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			total += blocks(info)
+		} else if errors.Is(err, fs.ErrNotExist) {
+			err = nil // deleted in the meantime
+		}
+		return err
+	})
+	return total, err
 }
 
 // Field returns what follows "name :" in a file of /proc.

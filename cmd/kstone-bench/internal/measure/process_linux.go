@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -31,7 +30,6 @@ func ThreadTime() time.Duration {
 
 func writtenBytes() int64 { return procField("/proc/self/io", "write_bytes", 1) }
 func peakBytes() int64    { return procField("/proc/self/status", "VmHWM", 1024) }
-func anonBytes() int64    { return procField("/proc/self/status", "RssAnon", 1024) }
 
 // WriteBack makes the kernel write what is dirty in the file system of dir, so that what
 // is counted as written afterwards begins with clean pages: a page that is changed again
@@ -54,22 +52,5 @@ func procField(file, name string, unit int64) (n int64) {
 	return n * unit
 }
 
-// DiskBytes returns the blocks that the files under dir occupy; preallocated and
-// not yet used blocks count, holes do not.
-func DiskBytes(dir string) (int64, error) {
-	var total int64
-	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if os.IsNotExist(err) {
-			return nil // deleted in the meantime
-		}
-		if st, ok := info.Sys().(*syscall.Stat_t); ok && info.Mode().IsRegular() {
-			total += st.Blocks * 512
-		}
-		return err
-	})
-	return total, err
-}
+// blocks returns what a file occupies; preallocated and not yet used blocks count, holes do not.
+func blocks(info fs.FileInfo) int64 { return info.Sys().(*syscall.Stat_t).Blocks * 512 }

@@ -4,7 +4,6 @@ package measure
 
 import (
 	"io/fs"
-	"path/filepath"
 	"time"
 )
 
@@ -16,24 +15,9 @@ func ThreadTime() time.Duration { return Clock() }
 
 func writtenBytes() int64 { return 0 }
 func peakBytes() int64    { return 0 }
-func anonBytes() int64    { return 0 }
 func resetPeak()          {}
 
 // WriteBack does nothing on this system, where written bytes are not counted.
 func WriteBack(string) {}
 
-// DiskBytes returns the sum of the lengths of the files under dir.
-func DiskBytes(dir string) (int64, error) {
-	var total int64
-	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			total += info.Size()
-		}
-		return err
-	})
-	return total, err
-}
+func blocks(info fs.FileInfo) int64 { return info.Size() }

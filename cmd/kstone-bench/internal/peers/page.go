@@ -167,7 +167,7 @@ func (s *part) withHarness(rows ...report.Row) []string {
 var known = []string{result.Ops, result.Seconds, result.PerSecond, result.CPU, result.SettledCPU,
 	result.P50, result.P99, result.P999, result.Max, result.UserBytes, result.WrittenBytes,
 	result.RestSeconds, result.RestBytes, result.DiskBytes, result.LiveBytes, result.PeakRSSBytes,
-	result.PeakAnonBytes}
+	"peak_anon_bytes"} // of earlier versions
 
 // extras lists the figures of single workloads.
 func (s *part) extras() {

@@ -94,10 +94,10 @@ func (t *Table) Check(want Target) Check {
 	return c.Judge(want, ratio, note, ok)
 }
 
-// Judge fills in the verdict on a measured value; ok is false if there is none.
+// Judge fills in the verdict on a measured value; ok is false if there is no such value.
 func (c Check) Judge(want Target, got Ratio, note string, ok bool) Check {
 	c.Want, c.Got, c.Verdict = want.wanted(), "–", Unknown
-	if !ok {
+	if !ok || got.Value == 0 { // a figure that is absent is 0
 		return c
 	}
 	c.Got, c.Rounds, c.Verdict = Number(got.Value)+note, got.Rounds, Missed
@@ -182,6 +182,9 @@ func (t *Table) checks(k *Kind) (rows [][]string, tally string) {
 		n[Unknown])
 	if remark != "" {
 		tally += " " + remark
+	}
+	if len(t.Failed) > 0 {
+		tally += fmt.Sprintf(" **%d failed**, without figures.", len(t.Failed))
 	}
 	if slices.ContainsFunc(checks, func(c Check) bool { return c.Rounds > 0 && c.Rounds < 3 }) {
 		tally += " Some figures are of fewer than three rounds."

@@ -90,6 +90,12 @@ func TestTargetsOfOpening(t *testing.T) {
 	if c.Verdict != report.Missed || c.Got != "100 ms" {
 		t.Errorf("%+v", c)
 	}
+	lacking := speeds("reopen", "reopen-clean", "kstone", 1, 10_000)
+	delete(lacking[0].Figures, result.Seconds)
+	c = find(t, check(lacking), "reopen-clean", "time", "≤ 50.0 ms")
+	if c.Verdict != report.Unknown {
+		t.Errorf("a figure that is absent: %+v", c)
+	}
 }
 
 func TestTargetsOfMeans(t *testing.T) {
@@ -111,6 +117,7 @@ func TestTargetsOfMeans(t *testing.T) {
 func TestChecksAsText(t *testing.T) {
 	small := meta()
 	small.Records = 200_000
+	failed := []result.Record{{Table: "seq", Case: "-", Engine: "lmdb", Error: "boom"}}
 	for _, c := range []struct {
 		run  result.Run
 		want []string
@@ -118,8 +125,9 @@ func TestChecksAsText(t *testing.T) {
 	}{
 		{run(meta(), fills("kstone", 1, 300, 310, 320), fills("pebble", 1, 100, 100, 100)),
 			[]string{"unsynced writes", "3.10", "3  ", "reached", "not measured.\n"}, "fewer"},
-		{run(small, fills("kstone", 1, 300), fills("pebble", 1, 100)),
-			[]string{"3.00", "reached", "for 2 M × 100 B, this is 200 k × 100 B.", "fewer than"},
+		{run(small, fills("kstone", 1, 300), fills("pebble", 1, 100), failed),
+			[]string{"3.00", "reached", "**1 failed**", "for 2 M × 100 B, this is 200 k × 100 B.",
+				"fewer than"},
 			"3.10"},
 	} {
 		var b strings.Builder

@@ -34,6 +34,8 @@ type Meta struct {
 	Seconds     float64 `json:"seconds,omitempty"` // of what has no fixed length
 	WriteBuffer int64   `json:"write_buffer,omitempty"`
 	Cache       int64   `json:"cache,omitempty"`
+
+	Ends bool `json:"ends,omitempty"` // the last line says how many records there are
 }
 
 // NewMeta describes this machine.
@@ -68,14 +70,15 @@ func (m *Meta) Describe(engine, module, note string) {
 
 // conditions have to be equal in runs that are compared.
 type conditions struct {
-	Kind, CPU          string
-	Cores              int
-	MemoryGiB          int64
-	WriteBuffer, Cache int64
+	Kind, CPU, Kernel, Go string
+	Cores                 int
+	MemoryGiB             int64
+	WriteBuffer, Cache    int64
 }
 
 func (m *Meta) conditions() conditions {
-	return conditions{m.Kind, m.CPU, m.Cores, m.MemoryKB >> 20, m.WriteBuffer, m.Cache}
+	return conditions{m.Kind, m.CPU, m.Kernel, m.Go, m.Cores, m.MemoryKB >> 20, m.WriteBuffer,
+		m.Cache}
 }
 
 // Size is the number of records of a run and the bytes of a value.

@@ -4,6 +4,7 @@ package result
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,12 +53,11 @@ const (
 
 	// UserBytes are keys and values given to the engine, WrittenBytes what the process then
 	// makes dirty until it settles.
-	UserBytes     = "user_bytes"
-	WrittenBytes  = "written_bytes"
-	DiskBytes     = "disk_bytes"
-	LiveBytes     = "live_bytes"
-	PeakRSSBytes  = "peak_rss_bytes"
-	PeakAnonBytes = "peak_anon_bytes"
+	UserBytes    = "user_bytes"
+	WrittenBytes = "written_bytes"
+	DiskBytes    = "disk_bytes"
+	LiveBytes    = "live_bytes"
+	PeakRSSBytes = "peak_rss_bytes"
 )
 
 // The figures of objects and bytes that Go allocates for an operation.
@@ -94,35 +94,46 @@ func (r Record) String() string {
 
 // Writer writes raw output.
 type Writer struct {
-	w   *bufio.Writer
-	enc *json.Encoder
+	enc     *json.Encoder
+	records int
+}
+
+// line is a line of raw output: what a run is about, one of its records, or the number of them,
+// which ends it.
+type line struct {
+	Meta *Meta `json:"meta,omitempty"`
+	*Record
+	End *int `json:"end,omitempty"`
 }
 
 // NewWriter starts raw output with m.
 func NewWriter(w io.Writer, m Meta) (*Writer, error) {
-	out := &Writer{w: bufio.NewWriter(w)}
-	out.enc = json.NewEncoder(out.w)
+	out := &Writer{enc: json.NewEncoder(w)}
 	out.enc.SetEscapeHTML(false)
-	return out, out.encode(map[string]Meta{"meta": m})
+	m.Ends = true
+	return out, out.enc.Encode(line{Meta: &m})
 }
 
 // Add writes one record through.
-func (w *Writer) Add(r Record) error { return w.encode(r) }
+func (w *Writer) Add(r Record) error {
+	w.records++
+	return w.enc.Encode(line{Record: &r})
+}
 
-func (w *Writer) encode(v any) error { return errors.Join(w.enc.Encode(v), w.w.Flush()) }
+// End says that nothing is missing.
+func (w *Writer) End() error { return w.enc.Encode(line{End: &w.records}) }
 
 // Run is one measurement: the records that share a Meta.
 type Run struct {
 	Meta    Meta
 	Records []Record
-	// Torn is set if the last line is not complete: the program was stopped.
+	// Torn is set if the end is missing: the program was stopped.
 	Torn bool
 }
 
 // Read reads raw output, which may hold several runs, one after the other. A last line
 // without its end is left out.
-func Read(in io.Reader) ([]Run, error) {
-	var runs []Run
+func Read(in io.Reader) (runs []Run, err error) {
 	lines := bufio.NewReader(in)
 	for n := 1; ; n++ {
 		text, err := lines.ReadBytes('\n')
@@ -132,26 +143,49 @@ func Read(in io.Reader) ([]Run, error) {
 			}
 			return runs, nil
 		}
+		if err == nil {
+			runs, err = readLine(runs, text)
+		}
 		if err != nil {
-			return nil, err
-		}
-		var line struct {
-			Meta *Meta `json:"meta"`
-			Record
-		}
-		if err := json.Unmarshal(text, &line); err != nil {
 			return nil, fmt.Errorf("raw output, line %d: %w", n, err)
 		}
-		switch {
-		case line.Meta != nil:
-			runs = append(runs, Run{Meta: *line.Meta})
-		case len(runs) == 0:
-			return nil, fmt.Errorf("raw output, line %d: a record before the first meta line", n)
-		default:
-			last := &runs[len(runs)-1]
-			last.Records = append(last.Records, line.Record)
-		}
 	}
+}
+
+func readLine(runs []Run, text []byte) ([]Run, error) {
+	var l line
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&l); err != nil {
+		return nil, err
+	}
+	if l.Meta != nil {
+		return append(runs, Run{Meta: *l.Meta, Torn: l.Meta.Ends}), nil
+	}
+	if len(runs) == 0 {
+		return nil, errors.New("a record before the first meta line")
+	}
+	run := &runs[len(runs)-1]
+	switch r := l.Record; {
+	case l.End != nil:
+		if run.Torn = false; *l.End != len(run.Records) {
+			return nil, fmt.Errorf("%d records of %d", len(run.Records), *l.End)
+		}
+	case r == nil || r.Table == "" || r.Case == "" || r.Engine == "" ||
+		(r.Error == "") == (r.Figures == nil):
+		return nil, errors.New("neither figures nor a failure of a case")
+	case slices.ContainsFunc(run.Records, r.twice):
+		return nil, fmt.Errorf("a second record of %s", r)
+	default:
+		run.Records = append(run.Records, *r)
+	}
+	return runs, nil
+}
+
+// twice reports whether two records are of the same turn.
+func (r *Record) twice(o Record) bool {
+	return r.Table == o.Table && r.Case == o.Case && r.Engine == o.Engine && r.Round == o.Round &&
+		r.Goroutines == o.Goroutines
 }
 
 // ReadFiles reads files whose runs are of one kind, and from one machine with the same
@@ -178,10 +212,15 @@ func sameConditions(runs []Run) error {
 		return errors.New("no runs in raw output")
 	}
 	first := runs[0].Meta.conditions()
-	for _, r := range runs[1:] {
+	for i, r := range runs[1:] {
 		if c := r.Meta.conditions(); c != first {
 			return fmt.Errorf("runs are from different machines or with different budgets: %+v "+
 				"and %+v", first, c)
+		}
+		for _, o := range runs[:i+1] {
+			if r.Meta.Time.Equal(o.Meta.Time) && slices.Equal(r.Meta.Command, o.Meta.Command) {
+				return fmt.Errorf("the run that began at %v is there twice", r.Meta.Time)
+			}
 		}
 	}
 	return nil

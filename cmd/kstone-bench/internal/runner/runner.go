@@ -11,7 +11,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -31,15 +30,9 @@ type Settings struct {
 	Kind            string // of the page that the results are for
 	Engines, Chains []string
 	// Skip holds pairs "engine/chain" that are left out.
-	Skip        []string
-	Repeats     int
-	Records     uint64
-	ValueBytes  int
-	Seconds     float64
-	WriteBuffer int64
-	Cache       int64
-	Dir         string // for databases; each is deleted when its chain is done
-	Profiles    string
+	Skip    []string
+	Repeats int
+	workload.Size
 	// TimeLimit of one chain of one engine.
 	TimeLimit time.Duration
 	Progress  io.Writer
@@ -92,7 +85,7 @@ func (s *Settings) Meta() result.Meta {
 		}
 	}
 	m.Rounds, m.Records, m.ValueBytes = s.Repeats, s.Records, s.ValueBytes
-	m.Seconds, m.WriteBuffer, m.Cache = s.Seconds, s.WriteBuffer, s.Cache
+	m.Seconds, m.WriteBuffer, m.Cache = s.Seconds, s.WriteBufferBytes, s.CacheBytes
 	return m
 }
 
@@ -160,11 +153,8 @@ func (s *Settings) chain(ctx context.Context, t turn, emit func(result.Record) e
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	plan := workload.Plan{
-		Chain: t.chain.Name, Engine: t.engine, Repeat: t.round, Dir: dir, Records: s.Records,
-		ValueBytes: s.ValueBytes, Seconds: s.Seconds, WriteBufferBytes: s.WriteBuffer,
-		CacheBytes: s.Cache, Profiles: s.Profiles,
-	}
+	plan := workload.Plan{Chain: t.chain.Name, Engine: t.engine, Repeat: t.round, Size: s.Size}
+	plan.Dir = dir
 	for plan.Phase = range t.chain.Phases() {
 		work, cancel := context.WithTimeout(ctx, s.TimeLimit)
 		err := worker(work, plan, emit)
@@ -218,6 +208,7 @@ func worker(ctx context.Context, plan workload.Plan, emit func(result.Record) er
 			failed = errors.Join(failed, emit(*ev.Result))
 		}
 	}
+	failed = errors.Join(failed, lines.Err())
 	err = cmd.Wait()
 	if ctx.Err() != nil {
 		return fmt.Errorf("stopped: %w", ctx.Err())
@@ -250,17 +241,20 @@ func Work(text string, w io.Writer) error {
 	if err := json.Unmarshal([]byte(text), &plan); err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}
-	if plan.Profiles != "" {
-		if err := os.MkdirAll(filepath.Clean(plan.Profiles), 0o755); err != nil {
-			return err
+	send := func(ev event) error { // on a line of its own, whatever an engine has printed
+		line, err := json.Marshal(ev)
+		if err == nil {
+			_, err = fmt.Fprintf(w, "\n%s\n", line)
 		}
+		return err
 	}
-	enc := json.NewEncoder(w)
 	return workload.Run(&workload.Env{
 		Plan: plan,
-		Emit: func(r result.Record) { _ = enc.Encode(event{Result: &r}) },
-		Announce: func() {
-			_ = enc.Encode(event{Kill: true})
+		Emit: func(r result.Record) error { return send(event{Result: &r}) },
+		Announce: func() error {
+			if err := send(event{Kill: true}); err != nil {
+				return err
+			}
 			select {} // until the parent kills the process
 		},
 	})

@@ -2,11 +2,11 @@ package runner_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +31,8 @@ func TestMain(m *testing.M) {
 		os.Exit(3)
 	case os.Getenv(accident) == "hang":
 		select {}
+	case os.Getenv(accident) == "print":
+		fmt.Print("an engine prints")
 	}
 	if err := runner.Work(plan, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -42,9 +44,9 @@ func TestMain(m *testing.M) {
 func settings(t *testing.T, engines, chains string) runner.Settings {
 	return runner.Settings{
 		Kind: "chains", Engines: strings.Split(engines, ","), Chains: strings.Split(chains, ","),
-		Repeats: 1, Records: 2000, ValueBytes: 100, Seconds: 0.02,
-		WriteBuffer: 4 << 20, Cache: 8 << 20, Dir: t.TempDir(), TimeLimit: time.Minute,
-		Progress: io.Discard,
+		Repeats: 1, TimeLimit: time.Minute, Progress: io.Discard,
+		Size: workload.Size{Records: 2000, ValueBytes: 100, Seconds: 0.02, Dir: t.TempDir(),
+			WriteBufferBytes: 4 << 20, CacheBytes: 8 << 20},
 	}
 }
 
@@ -71,7 +73,6 @@ func run(t *testing.T, s runner.Settings) []result.Record {
 func TestTinyRun(t *testing.T) {
 	s := settings(t, "kstone,bbolt,harness", "seq,batch,reopen")
 	s.Repeats, s.Skip = 2, []string{"bbolt/batch", "harness/reopen"}
-	s.Profiles = filepath.Join(t.TempDir(), "profiles")
 	var got []string
 	for _, r := range run(t, s) {
 		if r.Error != "" || r.Figures[result.Ops] <= 0 || r.Figures[result.PerSecond] <= 0 ||
@@ -107,10 +108,6 @@ func TestTinyRun(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("results are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-	profiles, err := os.ReadDir(s.Profiles)
-	if err != nil || len(profiles) == 0 {
-		t.Errorf("%d profiles, %v", len(profiles), err)
 	}
 }
 
@@ -154,6 +151,24 @@ func TestWorkerThatCrashesIsReported(t *testing.T) {
 			!strings.Contains(r.Error, "everything is lost") {
 			t.Errorf("result %+v", r)
 		}
+	}
+}
+
+// TestNoRecordIsLost: not with an engine that prints, and not when it cannot be written.
+func TestNoRecordIsLost(t *testing.T) {
+	t.Setenv(accident, "print")
+	if got := run(t, settings(t, "kstone", "batch")); len(got) != 1 || got[0].Error != "" {
+		t.Errorf("results %+v", got)
+	}
+	plan, err := json.Marshal(workload.Plan{Chain: "batch", Engine: "kstone",
+		Size: settings(t, "kstone", "batch").Size})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w := io.Pipe()
+	_ = r.Close() // it never fails
+	if err := runner.Work(string(plan), w); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -131,17 +131,19 @@ func (s *Settings) measure(ctx context.Context, c Case, emit func(result.Record)
 	for turn := range rounds * c.Opens {
 		i := turn % c.Opens
 		keys, values := items(i*c.Items/c.Opens, (i+1)*c.Items/c.Opens)
-		for _, e := range engines {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			laps, err := use(e.name, in(turn/c.Opens, e.name), keys, values)
+		err := measure.Rotate(ctx, turn, len(engines), func(n int) error {
+			name := engines[n].name
+			laps, err := use(name, in(turn/c.Opens, name), keys, values)
 			if err != nil {
-				return fmt.Errorf("%s: %w", e.name, err)
+				return fmt.Errorf("%s: %w", name, err)
 			}
 			for j, step := range steps {
-				times[e.name+step] = append(times[e.name+step], laps[j].Seconds()*1e3)
+				times[name+step] = append(times[name+step], laps[j].Seconds()*1e3)
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	for _, e := range engines {
@@ -151,8 +153,9 @@ func (s *Settings) measure(ctx context.Context, c Case, emit func(result.Record)
 			f[step+millis] = measure.Middle(t) // which sorts
 			f[step+lowMillis] = t[len(t)/10]
 		}
-		if err := look(f, in(rounds-1, e.name)); err != nil {
-			return err
+		dir := in(rounds-1, e.name)
+		if err := errors.Join(look(f, dir), complete(e.name, dir, c.Items)); err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
 		}
 		if err := emit(result.Record{Table: "small", Engine: e.name, Figures: f,
 			Case: fmt.Sprintf("%d items by %d openings", c.Items, c.Opens)}); err != nil {
@@ -195,6 +198,22 @@ func use(name, dir string, keys []store.Key, values [][]byte) (laps [3]time.Dura
 	err = errors.Join(err, db.Close())
 	lap(2)
 	return laps, err
+}
+
+// complete opens a database once more and reads all items.
+func complete(name, dir string, n int) error {
+	db, err := open(name, dir)
+	if err != nil {
+		return err
+	}
+	keys, values := items(0, n)
+	for i, k := range keys {
+		got, ok, err := db.Get(nil, k)
+		if err != nil || !ok || string(got) != string(values[i]) {
+			return errors.Join(fmt.Errorf("item %d of %d is %q", i, n, got), err, db.Close())
+		}
+	}
+	return db.Close()
 }
 
 // look counts what a database has left in its directory.

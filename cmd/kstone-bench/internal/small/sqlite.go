@@ -37,9 +37,12 @@ func (s sqlite) PutBatch(keys []store.Key, values [][]byte) error {
 	if err != nil {
 		return err
 	}
-	for i, k := range keys {
-		_, perr := tx.Exec("INSERT OR REPLACE INTO kv VALUES (?, ?)", k.Bytes, values[i])
-		err = errors.Join(err, perr)
+	put, err := tx.Prepare("INSERT OR REPLACE INTO kv VALUES (?, ?)")
+	for i := 0; err == nil && i < len(keys); i++ {
+		_, err = put.Exec(keys[i].Bytes, values[i])
 	}
-	return errors.Join(err, tx.Commit())
+	if err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit() // which closes the statement
 }

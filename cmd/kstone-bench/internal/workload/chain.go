@@ -47,7 +47,7 @@ func Chains() []Chain {
 	}
 	return []Chain{
 		one("seq", "fill in key order, scan", fresh, do(fillSeq, 1), do(readSeq, 1)),
-		one("batch", "fill in batches of 100", fresh, do(fillBatch("fillbatch"), 1)),
+		one("batch", "fill in batches of 100", fresh, do(fillBatch("fillbatch"), 1), whole),
 		one("point", "fill at random, read, scan, overwrite, insert, delete",
 			fresh, do(fillRandom, 1), warm, do(readRandom, 1, 2, 8), do(readZipf, 1, 2, 8),
 			do(readMissing, 1, 2), do(multiGet, 1), do(readSeq, 1), do(scanUnordered, 1, 2),
@@ -63,7 +63,7 @@ func Chains() []Chain {
 		one("large", "values of 1 KiB, an eighth of the records", large, fresh, do(fillRandom, 1),
 			warm, do(readRandom, 1), do(readMissing, 1), do(readSeq, 1), do(overwrite, 1)),
 		one("stall", "five times the records at random: the longest write", fiveTimes, fresh,
-			do(fillRandom, 1)),
+			do(fillRandom, 1), whole),
 		{"growth", "load, read, query and scan partitions; open in another process",
 			[][]step{{fresh, partitions, do(fillBatch("load"), 1), warm, do(readRandom, 1),
 				do(readMissing, 1), do(query, 1), do(readSeq, 1)}, {partitions, openClean}}, true},

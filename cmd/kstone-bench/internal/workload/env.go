@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"runtime/pprof"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,25 +22,28 @@ import (
 
 // Plan is what the parent asks of a worker process.
 type Plan struct {
-	Chain, Engine    string
-	Phase, Repeat    int
-	Dir              string
+	Chain, Engine string
+	Phase, Repeat int
+	Size
+}
+
+// Size is the part of a plan that is the same in a whole run.
+type Size struct {
+	Dir              string // for databases; each is deleted when its chain is done
 	Records          uint64
 	ValueBytes       int
 	Seconds          float64 // of a workload that is limited by time
 	WriteBufferBytes int64
 	CacheBytes       int64
-	// Profiles is a directory for one processor profile per workload, if not empty.
-	Profiles string
 }
 
 // Env is a worker at work on a chain.
 type Env struct {
 	Plan
 	// Emit takes every finished result.
-	Emit func(result.Record)
-	// Announce lets the parent know that the process may be killed; it does not return.
-	Announce func()
+	Emit func(result.Record) error
+	// Announce lets the parent know that the process may be killed; it returns an error only.
+	Announce func() error
 
 	engine store.Engine
 	db     store.Store
@@ -54,9 +56,6 @@ type Env struct {
 	live   uint64                // records in the database
 	next   atomic.Uint64         // number of the next record that YCSB inserts
 }
-
-// settleLimit bounds the wait for background work.
-const settleLimit = 10 * time.Minute
 
 // open opens the store and, with fresh, deletes what is there first.
 func (e *Env) open(fresh, sync bool, writers int) error {
@@ -166,9 +165,7 @@ func (e *Env) run(j job, goroutines int) error {
 	}
 	runtime.GC()
 	debug.FreeOSMemory()
-	stopProfile := e.profile(j.name, goroutines)
 	f, err := e.execute(j, goroutines)
-	stopProfile()
 	if err == nil && j.settle {
 		var disk int64
 		disk, err = measure.DiskBytes(filepath.Join(e.Dir, "db"))
@@ -182,13 +179,12 @@ func (e *Env) run(j job, goroutines int) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", j.name, err)
 	}
-	e.emit(j.name, goroutines, f)
-	return nil
+	return e.emit(j.name, goroutines, f)
 }
 
-func (e *Env) emit(name string, goroutines int, f result.Figures) {
-	e.Emit(result.Record{Table: e.Chain, Case: name, Engine: e.Engine, Goroutines: goroutines,
-		Round: e.Repeat, Figures: f})
+func (e *Env) emit(name string, goroutines int, f result.Figures) error {
+	return e.Emit(result.Record{Table: e.Chain, Case: name, Engine: e.Engine,
+		Goroutines: goroutines, Round: e.Repeat, Figures: f})
 }
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
@@ -197,7 +193,6 @@ func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 func used(f result.Figures, u measure.Usage, lat *hdrhistogram.Histogram) {
 	f[result.WrittenBytes] = float64(u.WrittenBytes)
 	f[result.PeakRSSBytes] = float64(u.PeakRSSBytes)
-	f[result.PeakAnonBytes] = float64(u.PeakAnonBytes)
 	if lat.TotalCount() == 0 {
 		return
 	}
@@ -236,9 +231,9 @@ func (e *Env) execute(j job, goroutines int) (result.Figures, error) {
 	beside.Wait()
 	err := errors.Join(errs...)
 	if err == nil && j.settle {
-		err = e.settle()
+		err = measure.Settle(e.db.Flush)
 	}
-	usage := meter.Stop()
+	usage := meter.Elapsed()
 	ops, lat := int64(0), workers[0].lat
 	for i, w := range workers {
 		if i > 0 {
@@ -296,29 +291,4 @@ func (w *worker) work(j *job, step uint64, stop *atomic.Bool) error {
 		w.ops++
 	}
 	return nil
-}
-
-// settle flushes and waits for background work.
-func (e *Env) settle() error {
-	if err := e.db.Flush(); err != nil {
-		return fmt.Errorf("flush: %w", err)
-	}
-	measure.AwaitIdle(settleLimit)
-	return nil
-}
-
-// profile starts a processor profile, if wanted, and returns what ends it.
-func (e *Env) profile(name string, goroutines int) func() {
-	if e.Profiles == "" {
-		return func() {}
-	}
-	file := fmt.Sprintf("%s-%s-%s-%d.pprof", e.Engine, e.Chain, name, goroutines)
-	f, err := os.Create(filepath.Join(e.Profiles, file))
-	if err != nil || pprof.StartCPUProfile(f) != nil {
-		return func() {}
-	}
-	return func() {
-		pprof.StopCPUProfile()
-		_ = f.Close()
-	}
 }

@@ -83,12 +83,16 @@ func multiGet(e *Env, _ int) job {
 			keys[i].Bytes = dataset.AppendKey(keys[i].Bytes[:0], ids[i])
 		}
 		var bad error
+		n := 0
 		err := e.db.MultiGet(keys, func(i int, v []byte) {
+			n++
 			if err := e.values.Check(ids[i], v); err != nil {
 				bad = err
 			}
 		})
-		w.rows += multiGetKeys
+		if w.rows += multiGetKeys; n != multiGetKeys {
+			bad = fmt.Errorf("%d values of %d keys", n, multiGetKeys)
+		}
 		if err == nil {
 			err = bad
 		}

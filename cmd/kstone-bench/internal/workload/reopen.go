@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -29,8 +30,7 @@ func (e *Env) putAndDie(count uint64, version uint32) error {
 			return err
 		}
 	}
-	e.Announce()
-	return nil
+	return e.Announce()
 }
 
 // fullLogShare is the part of the write buffer that the keys and values of a full log
@@ -43,39 +43,56 @@ func (e *Env) logRecords() uint64 {
 	return min(n, e.Records/2)
 }
 
-// openKilled opens what a killed process left and counts what was lost. It then brings the
-// database to rest.
+// openKilled opens what a killed process left and counts what was lost. It then writes that
+// again, so that what follows has all records with every engine, and brings the database to rest.
 func openKilled(e *Env) error {
-	err := e.reopen("reopen-killed", func(f result.Figures) error {
-		return e.countLost(f, e.Records, 0)
+	lost := uint64(0)
+	err := e.reopen("reopen-killed", func(f result.Figures, _ bool) (err error) {
+		lost, err = e.countLost(f, e.Records, 0)
+		return err
 	})
+	w := e.newWorker(0, "reopen")
+	for i := e.Records - lost; i < e.Records && err == nil; i++ {
+		err = w.put(e.order.At(i), 0)
+	}
 	if err != nil {
 		return err
 	}
-	return e.settle()
+	return measure.Settle(e.db.Flush)
 }
 
 func openClean(e *Env) error {
-	return e.reopen("reopen-clean", func(result.Figures) error { return nil })
+	return e.reopen("reopen-clean", func(_ result.Figures, found bool) error {
+		if !found {
+			return errors.New("record 0 is missing")
+		}
+		return nil
+	})
 }
 
 // openFullLog opens what a process left that was killed with a full log.
 func openFullLog(e *Env) error {
-	return e.reopen("reopen-fulllog", func(f result.Figures) error {
+	return e.reopen("reopen-fulllog", func(f result.Figures, _ bool) error {
 		f["log_records"] = float64(e.logRecords())
-		return e.countLost(f, e.logRecords(), 1)
+		_, err := e.countLost(f, e.logRecords(), 1)
+		return err
 	})
 }
 
-// reopen measures opening up to the first read. after may add to the result.
-func (e *Env) reopen(name string, after func(result.Figures) error) error {
+// reopen measures opening up to the first read, of record 0, which may have been found. after may
+// add to the result.
+func (e *Env) reopen(name string, after func(f result.Figures, found bool) error) error {
+	w := e.newWorker(0, name)
 	runtime.GC()
-	meter, w := measure.Start(), e.newWorker(0, name)
+	meter := measure.Start()
 	if err := e.open(false, false, 1); err != nil {
 		return err
 	}
-	_, _, err := e.db.Get(w.got, w.keyOf(0))
-	usage := meter.Stop()
+	v, found, err := e.db.Get(w.got, w.keyOf(0))
+	usage := meter.Elapsed()
+	if err == nil && found {
+		err = e.values.Check(0, v)
+	}
 	if err != nil {
 		return err
 	}
@@ -84,36 +101,42 @@ func (e *Env) reopen(name string, after func(result.Figures) error) error {
 	f := result.Figures{result.Ops: 1, result.Seconds: seconds, result.PerSecond: 1 / seconds,
 		result.CPU: float64(usage.CPU.Nanoseconds())}
 	used(f, usage, w.lat)
-	if err := after(f); err != nil {
+	if err := after(f, found); err != nil {
 		return err
 	}
-	e.emit(name, 1, f)
-	return nil
+	return e.emit(name, 1, f)
 }
 
 // countLost counts the newest writes that are gone: of the given number of records,
 // written in order, those that do not have the version. A later one must not be there
-// when an earlier one is lost.
-func (e *Env) countLost(f result.Figures, written uint64, version uint32) error {
-	there := make([]bool, e.Records)
-	err := e.rows(e.scanAll, func(id uint64, row store.Row) error {
+// when an earlier one is lost, and what was at rest before, in version 0, must be there.
+func (e *Env) countLost(f result.Figures, written uint64, version uint32) (lost uint64, err error) {
+	there, rows := make([]bool, e.Records), uint64(0)
+	err = e.rows(e.scanAll, func(id uint64, row store.Row) error {
 		if id%2 != 0 || id/2 >= e.Records {
 			return fmt.Errorf("record %d was never written", id)
 		}
 		there[id/2] = dataset.Version(row.Value) == version
+		rows++
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("after the kill: %w", err)
+		return 0, fmt.Errorf("after the kill: %w", err)
 	}
-	lost := uint64(0)
 	for i := range written {
 		if !there[e.order.At(i)] {
 			lost++
 		} else if lost > 0 {
-			return fmt.Errorf("write %d is lost, write %d is not", i-lost, i)
+			return 0, fmt.Errorf("write %d is lost, write %d is not", i-lost, i)
 		}
 	}
+	want := e.Records
+	if version == 0 {
+		want -= lost
+	}
+	if rows != want {
+		return 0, fmt.Errorf("after the kill: %d records, want %d", rows, want)
+	}
 	f["lost_records"] = float64(lost)
-	return nil
+	return lost, nil
 }

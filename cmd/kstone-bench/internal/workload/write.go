@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -73,9 +74,14 @@ func (e *Env) keys(n int) []store.Key {
 func fillSync(e *Env, goroutines int) job {
 	return job{name: "fillsync",
 		begin: func() error { return e.open(true, true, goroutines) },
-		op:    func(w *worker, i uint64) error { return w.put(e.order.At(i%e.Records), 0) },
-		finish: func(result.Figures) error {
-			return e.close()
+		op: func(w *worker, i uint64) error {
+			if i < e.Records {
+				i = e.order.At(i)
+			}
+			return w.put(i, 0)
+		},
+		finish: func(f result.Figures) error {
+			return errors.Join(e.complete(uint64(f[result.Ops])), e.close())
 		}}
 }
 
@@ -98,9 +104,27 @@ func putIfAbsent(e *Env, _ int) job {
 		}}
 }
 
+// whole is a step that verifies that all records are there.
+func whole(e *Env) error {
+	if e.engine.Void {
+		return nil
+	}
+	return e.complete(e.Records)
+}
+
+// complete verifies that there are so many records, each of them intact.
+func (e *Env) complete(want uint64) error {
+	n, err := e.countPart(store.Part{Count: 1})
+	if err == nil && n != int64(want) {
+		err = fmt.Errorf("%d records are there, want %d", n, want)
+	}
+	return err
+}
+
 // deleteRandom deletes every second record of a random order, one call each, and
 // reports the space that is left to live records when background work is done. It
-// then verifies that as many as should remain, each of them intact.
+// then verifies that no record of these is left and all others are, in the version of the
+// overwrite or of putIfAbsent.
 func deleteRandom(e *Env, _ int) job {
 	count, order := e.Records/2, dataset.NewPermutation(e.Records, 123)
 	e.live -= count
@@ -110,8 +134,22 @@ func deleteRandom(e *Env, _ int) job {
 			if e.engine.Void {
 				return nil
 			}
-			n, err := e.countPart(store.Part{Count: 1})
-			if err == nil && n != int64(e.live) {
+			want := make([]bool, e.Records)
+			for i := count; i < e.Records; i++ {
+				want[order.At(i)] = true
+			}
+			n := uint64(0)
+			err := e.rows(func(each func(store.Row) bool) error {
+				return e.db.ScanPart(store.Part{Count: 1}, each)
+			}, func(id uint64, r store.Row) error {
+				n++
+				if v := dataset.Version(r.Value); id >= 2*e.Records ||
+					id%2 == 0 && (v != 1 || !want[id/2]) || id%2 == 1 && v != 3 {
+					return fmt.Errorf("record %d is there in version %d", id, v)
+				}
+				return nil
+			})
+			if err == nil && n != e.live {
 				err = fmt.Errorf("%d records are there, want %d", n, e.live)
 			}
 			return err

@@ -66,7 +66,7 @@ func (y *ycsbRun) op(w *worker, i uint64) error {
 		defer y.pending[w.n].Store(math.MaxUint64)
 		return w.put(y.next.Add(1)-1, 0)
 	case dice < m.reads+m.inserts+m.scans:
-		return y.scan(w, y.id(y.choose(w, i)))
+		return y.scan(w, y.choose(w, i))
 	}
 	n, version := y.choose(w, i), uint32(i)
 	if m.rewrite > 0 {
@@ -92,18 +92,22 @@ func (y *ycsbRun) choose(w *worker, i uint64) uint64 {
 	return newest - min(rank, newest)
 }
 
-// scan reads rows from record id on and verifies that they ascend.
-func (y *ycsbRun) scan(w *worker, id uint64) error {
-	limit := int(w.rng.Uint64N(ycsbScanMost)) + 1
-	from, n := id, 0
-	return y.rows(func(each func(store.Row) bool) error {
-		return y.db.Scan(w.keyOf(id), limit, each)
+// scan reads rows from a record on. It verifies that all that were loaded are among them, and that
+// those follow that are inserted meanwhile.
+func (y *ycsbRun) scan(w *worker, from uint64) error {
+	limit := w.rng.Uint64N(ycsbScanMost) + 1
+	next, last := from, from+limit // if no row is left out
+	err := y.rows(func(each func(store.Row) bool) error {
+		return y.db.Scan(w.keyOf(y.id(from)), int(limit), each)
 	}, func(got uint64, _ store.Row) error {
-		if got < from || n == 0 && got != id {
-			return fmt.Errorf("scan from %d: row %d is record %d", id, n, got)
+		if want := y.id(next); got < want || got > want && next < y.Records {
+			return fmt.Errorf("scan from %d: record %d instead of %d", y.id(from), got, want)
 		}
-		from = got + 1
-		n++
+		next++
 		return nil
 	})
+	if err == nil && next < min(last, y.Records) {
+		err = fmt.Errorf("scan from %d: %d rows, want %d", y.id(from), next-from, limit)
+	}
+	return err
 }
