@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -184,12 +185,13 @@ func (db *DB) source() *source.Source {
 			delete(s.Properties, settingsProperty)
 			return s.Properties, err
 		},
+		Follow: func() { db.followed.Store(true) },
 		Commit: func(ctx context.Context, record []byte) (base.SeqNum, error) {
 			b := getBatch()
 			defer putBatch(b)
-			err := b.core.AddRecord(record)
+			err := cmp.Or(db.writable(), b.core.AddRecord(record))
 			if err == nil {
-				err = db.commit(ctx, b, commit.Terms{}, nil)
+				err = db.commits.Commit(ctx, &b.core, commit.Terms{}, nil)
 			}
 			return db.log.LastSeq(), err
 		},

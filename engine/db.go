@@ -45,6 +45,7 @@ type DB struct {
 	commits   *commit.Pipeline
 	history   *history.History
 	follow    *follow.Follower // not nil if read-only
+	followed  atomic.Bool      // all commits are those of Source.Commit
 	leases    *lease.Table     // of those that read; nil if nobody can
 	calls     callGate
 	temp      tempFiles
@@ -77,9 +78,9 @@ func (db *DB) nowMs() int64 {
 // Dir returns the directory the database was opened in.
 func (db *DB) Dir() string { return db.dir }
 
-// Follows reports whether another process may write what the database reads: it was opened
-// read-only.
-func (db *DB) Follows() bool { return db.follow != nil }
+// Follows reports whether what the database reads is written elsewhere: it was opened read-only,
+// beside another process, or is that of a ship.Follower.
+func (db *DB) Follows() bool { return db.follow != nil || db.followed.Load() }
 
 // QueryMemory returns how many bytes a query of tables may keep in memory by Options.Memory, 0
 // if that is not set.
@@ -90,7 +91,15 @@ func (db *DB) QueryMemory() int64 {
 	return db.opts.live() / 6
 }
 
-// writable returns the error a write would get now.
+// committable returns the error that a commit of a caller would get now.
+func (db *DB) committable() error {
+	if db.followed.Load() {
+		return fmt.Errorf("%w: the database is that of a follower", ErrReadOnly)
+	}
+	return db.writable()
+}
+
+// writable returns the error a write of a file would get now.
 func (db *DB) writable() error {
 	if db.reads.Closed() {
 		return ErrClosed

@@ -34,7 +34,7 @@ func (db *DB) InsertNew(
 		err = in.prepare()
 	}
 	if err == nil {
-		err = cmp.Or(usable(ctx), db.writable())
+		err = cmp.Or(usable(ctx), db.committable())
 	}
 	if err == nil {
 		err = db.insertNew(ctx, &in, w.terms)

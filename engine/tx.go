@@ -62,7 +62,7 @@ type TxOptions = kv.TxOptions
 func (db *DB) Begin(ctx context.Context, o *TxOptions) (*Tx, error) {
 	readOnly := o != nil && o.ReadOnly
 	if !readOnly {
-		if err := db.writable(); err != nil {
+		if err := db.committable(); err != nil {
 			return nil, err
 		}
 	}

@@ -121,9 +121,9 @@ func (db *DB) DeleteScan(from, to Key, opts ...CommitOption) error {
 	return db.commit(context.Background(), b, t, nil)
 }
 
-// commit is the one way into the database.
+// commit commits what a caller writes.
 func (db *DB) commit(ctx context.Context, b *Batch, t commit.Terms, g *commit.Guard) error {
-	if err := db.writable(); err != nil {
+	if err := db.committable(); err != nil {
 		return err
 	}
 	err := db.commits.Commit(ctx, &b.core, t, g)

@@ -11,8 +11,10 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/ship"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 // asked returns the rows of a query as text.
@@ -33,12 +35,12 @@ func texts(t *testing.T, rows *sql.Rows) (all []string) {
 	return all
 }
 
-// Goal: a process that only reads follows the definitions of tables, too. Method: the writer
-// changes indexes, columns and tables, and after each change the reader, which has planned the
-// queries before, has the writer's answers at once.
+// Goal: a process that only reads, and a follower of what is shipped, follow the definitions of
+// tables, too. Method: the writer changes indexes, columns and tables, and after each change the
+// readers, which have planned the queries before, have the writer's answers at once.
 //
-// Promise (reads and writes): Tables that are read beside their writer follow its definitions: each
-// query has those of its snapshot.
+// Promise (reads and writes): Tables that are read beside their writer, or in the database of a
+// follower, follow its definitions: each query has those of its snapshot. No query is a commit.
 func TestTablesBesideTheWriter(t *testing.T) {
 	dir := t.TempDir() + "/db"
 	open := func(o engine.Options) (*table.DB, *sql.Session) {
@@ -47,7 +49,7 @@ func TestTablesBesideTheWriter(t *testing.T) {
 		t.Cleanup(func() { ok(t, db.Close()) })
 		return db, sql.Open(db)
 	}
-	_, writer := open(engine.Options{Durability: engine.Process})
+	written, writer := open(engine.Options{Durability: engine.Process, RetainBytes: 64 << 20})
 	run := func(text string) {
 		t.Helper()
 		_, err := writer.Exec(ctx, text)
@@ -60,7 +62,27 @@ func TestTablesBesideTheWriter(t *testing.T) {
 		}
 	}
 	insert(0)
-	follower, reader := open(engine.Options{ReadOnly: true, Visible: true})
+	beside, reader := open(engine.Options{ReadOnly: true, Visible: true})
+	dest := ship.Directory(dir + ".shipped")
+	shipper, err := ship.Start(local.Engine(written), dest,
+		&ship.Options{Interval: time.Millisecond})
+	ok(t, err)
+	defer func() { ok(t, shipper.Close(ctx)) }()
+	shipped := func() uint64 {
+		snap, err := local.Engine(written).Snapshot()
+		ok(t, err)
+		ok(t, shipper.WaitFor(ctx, snap.Version()))
+		ok(t, snap.Close())
+		return snap.Version()
+	}
+	shipped()
+	follower, err := ship.Follow(ctx, dest, dir+".followed",
+		&ship.FollowOptions{Interval: time.Millisecond})
+	ok(t, err)
+	defer func() { ok(t, follower.Close()) }()
+	followed, err := local.Open(ctx, follower.DB(), &table.Options{SampleRows: 100})
+	ok(t, err)
+	defer func() { ok(t, followed.Close()) }()
 	byA, byID := "SELECT id FROM t WHERE a = 7 ORDER BY id", "SELECT * FROM t WHERE id = 7"
 	for i, change := range []func(){
 		func() {},
@@ -74,14 +96,19 @@ func TestTablesBesideTheWriter(t *testing.T) {
 		func() { run("INSERT INTO t VALUES (7, 7), (8, 7)") },
 	} {
 		change()
-		ok(t, local.Engine(follower).Refresh())
+		ok(t, local.Engine(beside).Refresh())
+		ok(t, follower.WaitFor(ctx, shipped()))
 		for _, text := range []string{byA, byID} {
-			got, want := fmt.Sprint(asked(t, reader, text)), fmt.Sprint(asked(t, writer, text))
-			if got != want {
-				t.Errorf("after change %d: %s: %s, want %s", i, text, got, want)
+			want := fmt.Sprint(asked(t, writer, text))
+			for j, s := range []*sql.Session{reader, sql.Open(followed)} {
+				if got := fmt.Sprint(asked(t, s, text)); got != want {
+					t.Errorf("change %d: %s: reader %d has %s, want %s", i, text, j, got, want)
+				}
 			}
 		}
 	}
+	_, err = sql.Open(followed).Exec(ctx, "DELETE FROM t")
+	testutil.WantIs(t, err, engine.ErrReadOnly)
 }
 
 // A query whose snapshot has changed definitions, which another goroutine reads while it begins,

@@ -43,8 +43,7 @@ type Follower struct {
 	ended   chan struct{}
 	begin   time.Time
 	alarm   alarm
-	last    base.SeqNum // that it has made; of the goroutine that follows
-	own     bool        // all commits of the database are those of the destination
+	own     bool // all commits of the database are those of the destination
 
 	mu      sync.Mutex
 	db      *engine.DB // guarded by mu, as all below; written by the goroutine that follows
@@ -120,9 +119,9 @@ func followOn(ctx context.Context, d Destination, fsys vfs.FS, dir string, o *Fo
 	return f, nil
 }
 
-// DB returns the database, for reading: a commit of its own makes it another one, with which the
-// follower ends (ErrOther). Close closes it. So does a follower that begins again: reads of it
-// then return engine.ErrClosed, and DB returns the new one.
+// DB returns the database, for reading: writes fail with engine.ErrReadOnly. Close closes it. So
+// does a follower that begins again: reads of it then return engine.ErrClosed, and DB returns the
+// new one.
 func (f *Follower) DB() *engine.DB {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,7 +137,7 @@ func (f *Follower) prove(ctx context.Context) error {
 	}
 	src := source.Of(f.db)
 	last := src.Log.LastSeq()
-	f.last, f.own = last, f.own || f.marked()
+	f.own = f.own || f.marked()
 	other := func(why string) error {
 		return fmt.Errorf("%w: %s: follow in a new directory", ErrOther, why)
 	}
@@ -256,9 +255,6 @@ func (f *Follower) poll(ctx context.Context) (m FollowMetrics, err error) {
 	}
 	a := &applier{db: f.db, src: source.Of(f.db), to: base.MaxSeqNum}
 	from := a.src.Log.LastSeq()
-	if from != f.last {
-		return m, errOwnCommits
-	}
 	for i := range s.chain {
 		o := &s.chain[i]
 		last := a.src.Log.LastSeq()
@@ -269,9 +265,7 @@ func (f *Follower) poll(ctx context.Context) (m FollowMetrics, err error) {
 			return m, fmt.Errorf("%w: the destination has no commit after %d, up to %d: follow in "+
 				"a new directory", ErrGap, last, o.from)
 		}
-		err := a.object(ctx, f.dest, o.name)
-		f.last = a.src.Log.LastSeq()
-		if err != nil {
+		if err := a.object(ctx, f.dest, o.name); err != nil {
 			return m, err
 		}
 		f.mu.Lock()

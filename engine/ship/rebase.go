@@ -120,9 +120,6 @@ func (f *Follower) rebase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if source.Of(f.db).Log.LastSeq() != f.last {
-		return errOwnCommits
-	}
 	// Whatever Close returns, the database is closed, readers or not, and what takes its place has
 	// all of it.
 	if err := f.db.Close(); err != nil {
@@ -143,7 +140,7 @@ func (f *Follower) rebase(ctx context.Context) error {
 		f.m.Rebases++
 	}
 	f.mu.Unlock()
-	if f.last = source.Of(db).Log.LastSeq(); err != nil {
+	if err != nil {
 		return err
 	}
 	f.o.Logger.Warn("commits were missed: following goes on with a new base", "version",
@@ -151,10 +148,7 @@ func (f *Follower) rebase(ctx context.Context) error {
 	return errors.Join(f.moveMark(), removeDir(f.fs, before))
 }
 
-var (
-	errOwnCommits = fmt.Errorf("%w: the directory has commits of its own", ErrOther)
-	errNoDatabase = errors.New("ship: the follower has lost its database: follow again")
-)
+var errNoDatabase = errors.New("ship: the follower has lost its database: follow again")
 
 // openFollowed opens the database of a follower.
 func openFollowed(fsys vfs.FS, dir string, o *FollowOptions) (*engine.DB, error) {
@@ -164,5 +158,6 @@ func openFollowed(fsys vfs.FS, dir string, o *FollowOptions) (*engine.DB, error)
 	if err != nil {
 		return nil, err
 	}
+	source.Of(db).Follow()
 	return db.(*engine.DB), nil
 }

@@ -42,6 +42,8 @@ type Source struct {
 	Pin func() (*Copy, error)
 	// Properties returns the properties, of layers above.
 	Properties func() (map[string][]byte, error)
+	// Follow makes all commits from now on fail with ErrReadOnly, but those of Commit.
+	Follow func()
 	// Commit makes one commit of a record of another log. It returns its seq, which is durable
 	// with the next sync.
 	Commit func(ctx context.Context, record []byte) (base.SeqNum, error)
