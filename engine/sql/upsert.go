@@ -49,7 +49,8 @@ func (b *binder) upsert(t *schema.Table, s *syntax.Insert) *boundUpsert {
 	return out
 }
 
-// uniqueOf returns the primary key or unique index that has just the columns of ON CONFLICT.
+// uniqueOf returns the primary key or unique index that has just the columns of ON CONFLICT: rather
+// one of all rows than a partial one.
 func (b *binder) uniqueOf(t *schema.Table, u *syntax.Upsert) string {
 	var want schema.ColumnSet
 	for _, n := range u.Columns {
@@ -59,14 +60,18 @@ func (b *binder) uniqueOf(t *schema.Table, u *syntax.Upsert) string {
 	if same(t.KeyOrdinals()) {
 		return plan.PrimaryIndex
 	}
+	name := ""
 	for _, x := range t.Indexes {
-		if x.Unique && x.State != schema.Dropping && same(x.Ordinals()) {
-			return x.Name
+		if x.Unique && x.State != schema.Dropping && same(x.Ordinals()) &&
+			(name == "" || x.Where == nil) {
+			name = x.Name
 		}
 	}
-	b.fail(u.Columns[0].Pos, "table %s has no primary key or unique index of these columns",
-		syntax.QuoteName(t.Name))
-	return ""
+	if name == "" {
+		b.fail(u.Columns[0].Pos, "table %s has no primary key or unique index of these columns",
+			syntax.QuoteName(t.Name))
+	}
+	return name
 }
 
 // errKept ends the change of a row that stays as it is.

@@ -25,7 +25,8 @@ import (
 // before the look, or between the look and the commit; if it has not expired, the commit fails.
 //
 // What the engine has dropped in a merge is not found any more: its other parts, if they are not
-// dropped yet, come back with a clock that is set back to before their expiry.
+// dropped yet, come back with a clock that is set back to before their expiry. So do rows that had
+// expired when an index was built: it has no entries of them.
 
 // bury adds the removal of rows that have expired.
 //
