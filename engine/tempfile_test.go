@@ -21,12 +21,8 @@ func TestTempFiles(t *testing.T) {
 	two, err := create()
 	ok(t, err)
 	got := make([]byte, 3)
-	if _, err := one.Write([]byte("abc")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := one.Write([]byte("def")); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, second(one.Write([]byte("abc"))))
+	ok(t, second(one.Write([]byte("def"))))
 	if _, err := one.ReadAt(got, 2); err != nil || string(got) != "cde" {
 		t.Errorf("%q, %v", got, err)
 	}

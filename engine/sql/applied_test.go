@@ -65,9 +65,7 @@ func costs(t *testing.T, plan, step string) (ns float64) {
 	unit := ""
 	for line := range strings.Lines(plan) {
 		if at := strings.Index(line, " cost "); at >= 0 && strings.Contains(line, step) {
-			if _, err := fmt.Sscanf(line[at:], " cost ~%g%s", &ns, &unit); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, second(fmt.Sscanf(line[at:], " cost ~%g%s", &ns, &unit)))
 			return ns * map[string]float64{"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
 		}
 	}

@@ -23,9 +23,7 @@ func TestOrderAfterLists(t *testing.T) {
 		ctx, s := context.Background(), openSession(t)
 		name := fmt.Sprint("t", i)
 		run := func(text string, args ...any) {
-			if _, err := s.Exec(ctx, text, args...); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, second(s.Exec(ctx, text, args...)))
 		}
 		run("CREATE TABLE " + name + " (k TEXT, a INT, b INT, n INT, " + keys + ")")
 		rnd := rand.New(rand.NewPCG(5, uint64(i)))

@@ -24,6 +24,9 @@ import (
 
 var ok = testutil.OK
 
+// second is the error of a call that returns a value as well.
+func second[T any](_ T, err error) error { return err }
+
 // spillRows is how many rows the tables of these tests have; little is a memory that none of
 // spillStatements fits in.
 const (

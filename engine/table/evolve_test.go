@@ -41,9 +41,7 @@ func TestDefinitionsOutliveTheProcess(t *testing.T) {
 			ok(t, err)
 		}
 		ok(t, people.Insert(ctx, row(t, 2, "b@x", "Rom", 40, "new")))
-		if _, err := db.Analyze(ctx, "persons", nil); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, second(db.Analyze(ctx, "persons", nil)))
 	})
 	reopen(t, dir, func(db *table.DB) {
 		if _, err := db.Table("people"); !errors.Is(err, table.ErrNoTable) {
@@ -60,9 +58,7 @@ func TestDefinitionsOutliveTheProcess(t *testing.T) {
 		if s := persons.Stats(); s == nil || s.Rows != 2 || s.Epoch != 1 {
 			t.Fatalf("%+v", s)
 		}
-		if _, err := db.CreateTable(ctx, define(t, peopleText)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, second(db.CreateTable(ctx, define(t, peopleText))))
 		if err := db.DropColumn(ctx, "persons", "age"); err == nil {
 			t.Fatal("a column of an index was dropped")
 		}

@@ -19,6 +19,9 @@ import (
 
 var ok, wantIs = testutil.OK, testutil.WantIs
 
+// second is the error of a call that returns a value as well.
+func second[T any](_ T, err error) error { return err }
+
 var ctx = context.Background()
 
 // open opens an empty database in memory.

@@ -27,9 +27,7 @@ func TestViews(t *testing.T) {
 			Type: keycodec.TypeInt64}}, PK: []schema.KeyColumn{{}}}
 	}
 	first := table.View{Name: "v", Columns: []string{"a", "b"}, Query: "SELECT 1, 2"}
-	if _, err := db.CreateTable(ctx, def("t")); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, second(db.CreateTable(ctx, def("t"))))
 	ok(t, errors.Join(db.CreateView(ctx, first, false),
 		db.CreateView(ctx, table.View{Name: "w", Query: "SELECT 3"}, true)))
 	had, _ := db.View("v")

@@ -66,9 +66,7 @@ func newWorld(t *testing.T, rows int, automatic bool) *world {
 	w := &world{t: t, db: db, session: sql.Open(db), rows: rows,
 		best: map[string]best{}, seen: map[string]work{}}
 	for _, d := range definitions {
-		if _, err := w.session.Exec(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, second(w.session.Exec(t.Context(), d)))
 	}
 	return w
 }

@@ -19,9 +19,7 @@ func TestEstimatedRows(t *testing.T) {
 		w := newWorld(t, 0, false)
 		exec := func(text string) {
 			t.Helper()
-			if _, err := w.session.Exec(t.Context(), text); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, second(w.session.Exec(t.Context(), text)))
 		}
 		exec(`CREATE TABLE e (id INT PRIMARY KEY, name TEXT, folded TEXT COLLATE NOCASE,
 			tags TEXT[], n INT NULL, a INT, b INT, INDEX (name), INDEX (folded),

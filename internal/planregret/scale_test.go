@@ -17,6 +17,9 @@ import (
 
 var ok = testutil.OK
 
+// second is the error of a call that returns a value as well.
+func second[T any](_ T, err error) error { return err }
+
 // scaleEnv is the number of rows of a test that takes a disk.
 const scaleEnv = "KSTONE_SCALE"
 

@@ -78,9 +78,7 @@ func writeFiles(b *testing.B, fsys vfs.FS, dir string, content []byte) []vfs.Fil
 	for i := range files {
 		f, err := fsys.Create(filepath.Join(dir, fmt.Sprint(i)))
 		ok(b, err)
-		if _, err := f.Write(content); err != nil {
-			b.Fatal(err)
-		}
+		ok(b, second(f.Write(content)))
 		files[i] = f
 	}
 	return files

@@ -339,9 +339,7 @@ func TestSharedFile(t *testing.T) {
 			}
 		}
 		a := open()
-		if _, err := a.WriteAt([]byte("0123456789abcdef"), 0); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, second(a.WriteAt([]byte("0123456789abcdef"), 0)))
 		b := open() // nothing is replaced
 		got := make([]byte, 16)
 		if _, err := b.ReadAt(got, 0); err != nil || string(got) != "0123456789abcdef" {

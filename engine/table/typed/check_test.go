@@ -20,9 +20,7 @@ func TestTypedChecks(t *testing.T) {
 	}
 	ten := readings(10)
 	db := openTyped(t, ten)
-	if _, err := ten.InsertMany(ctx, db, []reading{{"a", 1, 9}, {"a", -1, 0}}); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, second(ten.InsertMany(ctx, db, []reading{{"a", 1, 9}, {"a", -1, 0}})))
 	for check, r := range map[string]reading{"small": {"a", 1, 10}, "counted": {"a", -2, 1}} {
 		for name, write := range map[string]func() error{
 			"Insert": func() error { return ten.Insert(ctx, db, &reading{"b", r.Seq, r.N}) },

@@ -40,9 +40,7 @@ func openSales(t testing.TB) (*table.DB, *typed.Table[sale]) {
 	for i := range rows {
 		rows[i] = saleOf(i)
 	}
-	if _, err := sales.InsertMany(ctx, db, rows); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, second(sales.InsertMany(ctx, db, rows)))
 	return db, sales
 }
 

@@ -26,9 +26,7 @@ func TestGetTakesThePrimaryKeyAlone(t *testing.T) {
 	name := typed.Col(places, func(p *place) *string { return &p.Name })
 	db := openTyped(t, places)
 	rows := []place{{"CH", "Vaud", "Lausanne"}, {"CH", "Bern", "Bern"}}
-	if _, err := places.InsertMany(ctx, db, rows); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, second(places.InsertMany(ctx, db, rows)))
 	cache, err := typed.NewRowCache(db, places, nil)
 	ok(t, err)
 	defer cache.Close()

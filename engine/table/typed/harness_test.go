@@ -17,6 +17,9 @@ import (
 
 var ok, wantIs = testutil.OK, testutil.WantIs
 
+// second is the error of a call that returns a value as well.
+func second[T any](_ T, err error) error { return err }
+
 // trip has a column of most kinds.
 type trip struct {
 	User   string           `kstone:"user,pk"`

@@ -19,9 +19,7 @@ func openPairs(t *testing.T) (*table.DB, *tripTable, typed.Query[pair]) {
 	trips := newTrips("trips")
 	trips.Index("by_dist", trips.dist.Asc())
 	db := openTyped(t, trips)
-	if _, err := trips.InsertMany(ctx, db, queryTrips()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, second(trips.InsertMany(ctx, db, queryTrips())))
 	j := typed.NewJoin[pair](trips.Table, trips.Table)
 	left := typed.Col(j, func(p *pair) *int64 { return &p.Left.Seq })
 	right := typed.Col(j, func(p *pair) *int64 { return &p.Right.Seq })

@@ -40,9 +40,7 @@ func openJoin(t *testing.T) (*table.DB, *rides) {
 	nicks := typed.NewTable[nick]("nicks")
 	ok(t, typed.Migrate(ctx, db, nicks))
 	rows := []nick{{"a", pointer("ace"), nil}, {"", nil, nil}}
-	if _, err := nicks.InsertMany(ctx, db, rows); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, second(nicks.InsertMany(ctx, db, rows)))
 	j := typed.NewJoin[ride](trips.Table, riders, nicks)
 	return db, &rides{Join: j,
 		user:      typed.Col(j, func(r *ride) *string { return &r.Trip.User }),
@@ -248,9 +246,7 @@ func TestLeftJoinSeesPartnersOfNulls(t *testing.T) {
 	left := typed.Col(pairs, func(p *pair) *string { return &p.Left.Kind })
 	right := typed.Col(pairs, func(p *pair) *string { return &p.Right.Kind })
 	db := openTyped(t, nicks)
-	if _, err := nicks.InsertMany(ctx, db, []nick{{}, {Kind: "b"}}); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, second(nicks.InsertMany(ctx, db, []nick{{}, {Kind: "b"}})))
 	partners := map[string]bool{}
 	for p, err := range pairs.On(left.EqColumn(right), right.Ne("b")).All(ctx, db) {
 		ok(t, err)

@@ -29,9 +29,7 @@ func openFew(t *testing.T, n int64) (*shipments, []shipment) {
 		r.At %= 50
 		rows = append(rows, r)
 	}
-	if _, err := p.of.InsertMany(ctx, p.db, rows); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, second(p.of.InsertMany(ctx, p.db, rows)))
 	return p, rows
 }
 

@@ -48,9 +48,7 @@ func BenchmarkHotPartition(b *testing.B) {
 		for i := range rows {
 			rows[i] = reading{"hot", int64(i), 1}
 		}
-		if _, err := readings.InsertMany(ctx, db, rows); err != nil {
-			b.Fatal(err)
-		}
+		ok(b, second(readings.InsertMany(ctx, db, rows)))
 		ok(b, local.Engine(db).Flush(ctx))
 		b.Run(fmt.Sprint("get/", buckets), func(b *testing.B) {
 			for i := range b.N {

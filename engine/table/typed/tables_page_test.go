@@ -90,9 +90,7 @@ func importPage(t *testing.T, db *table.DB) {
 		}
 		return buffer.Put(ctx, &c)
 	})
-	if err = errors.Join(err, buffer.Flush(ctx)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, errors.Join(err, buffer.Flush(ctx)))
 	err = eachLine("earthquakes.jsonl.gz", 1<<20, func(line []byte) error {
 		var q quakeLine
 		if err := json.Unmarshal(line, &q); err != nil {
