@@ -76,7 +76,8 @@ func (s *Shipper) note(err error) (last bool) {
 	s.mu.Lock()
 	s.lastErr = err
 	last = errors.Is(err, ErrFenced) || errors.Is(err, ErrOther) || errors.Is(err, errClosed) ||
-		errors.Is(err, engine.ErrClosed) || errors.Is(err, engine.ErrReadOnly)
+		errors.Is(err, engine.ErrClosed) || errors.Is(err, engine.ErrReadOnly) ||
+		errors.Is(err, wal.ErrFailed)
 	if last {
 		s.fatal = err
 	} else if err != nil {

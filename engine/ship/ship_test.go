@@ -761,6 +761,29 @@ func TestCloseOfTheDatabase(t *testing.T) {
 	h.restores(ship.Target{}, h.last)
 }
 
+// Commits that cannot be made durable are never shipped, so a failed sync ends the shipper: its
+// Close waits for nothing.
+func TestShipperOfAFailedLog(t *testing.T) {
+	h := newHarbor(t)
+	var broken atomic.Bool
+	failed := errors.New("not synced")
+	h.fs = vfstest.NewFault(h.fs, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpSync && strings.HasSuffix(op.Name, ".log") && broken.Load() {
+			return failed
+		}
+		return nil
+	})
+	h.opts.Durability = engine.Process
+	h.reopen()
+	s := h.start(ship.Options{})
+	h.ships(s, 1)
+	broken.Store(true)
+	h.put()
+	h.ends(s)
+	wantIs(t, s.Close(ctx), failed)
+	h.restores(ship.Target{}, h.last-1)
+}
+
 // What does not retain its log cannot be shipped.
 func TestShippingNeedsRetention(t *testing.T) {
 	db := openOn(t, vfs.NewMem(), engine.Options{})
