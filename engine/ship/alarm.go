@@ -15,13 +15,13 @@ type alarm struct {
 	onError func(error) // nil: only the logger gets it
 }
 
-// watch reports silence, once until it is over. State returns the present error, and whether it
-// has ended everything, which is reported elsewhere. Why not the goroutine that works: an
-// operation of the destination may hang.
+// watch reports silence, once until it is over, and once more when its cause is known. State
+// returns the present error, and whether it has ended everything, which is reported elsewhere. Why
+// not the goroutine that works: an operation of the destination may hang.
 func (a *alarm) watch(ctx context.Context, every time.Duration, state func() (error, bool)) {
 	t := time.NewTicker(every)
 	defer t.Stop()
-	silent := false
+	var known *SilentError // what was reported
 	for {
 		select {
 		case <-ctx.Done():
@@ -29,10 +29,13 @@ func (a *alarm) watch(ctx context.Context, every time.Duration, state func() (er
 		case <-t.C:
 		}
 		err, ended := state()
-		if err != nil && !ended && !silent {
+		var silent *SilentError
+		if !errors.As(err, &silent) {
+			known = nil
+		} else if !ended && (known == nil || known.Cause == nil && silent.Cause != nil) {
+			known = silent
 			a.report(err)
 		}
-		silent = err != nil
 	}
 }
 

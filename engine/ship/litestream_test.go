@@ -58,8 +58,11 @@ func TestLitestream1083StopsWithoutAnError(t *testing.T) {
 		wantMetric(t, monitor.Prometheus(h.db, s.Samples), "kstone_ship_failing 1\n",
 			"# TYPE kstone_ship_lag_seconds gauge\n", fmt.Sprintf("restorable_version %d\n",
 				h.last-1))
-		h.dest.set(nil)
 		close(hang)
+		if how == "hangs" { // what it was is known now
+			wantIs(t, received(t, reported), errServer)
+		}
+		h.dest.set(nil)
 		h.shipped(s)
 		for s.Err() != nil { // of a machine that is busy
 			<-time.After(time.Millisecond)

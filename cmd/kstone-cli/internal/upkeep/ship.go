@@ -63,18 +63,26 @@ package engine/ship.`,
 // lastShipment is how long a shipper that is stopped tries to ship the rest.
 const lastShipment = 10 * time.Second
 
-// shipTo ships to a destination what there is, or until ctx ends or the shipper does.
+// shipTo ships to a destination what there is, until that fails for two intervals; or until ctx
+// ends or the shipper does.
 func shipTo(ctx context.Context, a *cli.App, db *engine.DB, to string, o ship.Options, follow bool,
 ) error {
 	ctx, release := cli.UntilStopped(ctx)
 	defer release()
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	start := time.Now()
 	dest, err := cli.Destination(ctx, to)
 	if err != nil {
 		return err
 	}
-	if follow {
-		o.OnError = func(err error) { fmt.Fprintf(a.Err, "%v\n", err) }
+	o.OnError = func(err error) {
+		var failed *ship.SilentError
+		if follow {
+			fmt.Fprintf(a.Err, "%v\n", err)
+		} else if errors.As(err, &failed) && failed.Cause != nil {
+			giveUp(err)
+		}
 	}
 	s, err := ship.Start(db, dest, &o)
 	if errors.Is(err, ship.ErrGap) {
@@ -97,6 +105,9 @@ func shipTo(ctx context.Context, a *cli.App, db *engine.DB, to string, o ship.Op
 	if err := a.Busy(cli.Work{Doing: "shipping"}, func() error {
 		return s.Close(last)
 	}); err != nil {
+		if cause := context.Cause(ctx); errors.Is(cause, ship.ErrSilent) {
+			return cause // which err has twice
+		}
 		return err
 	}
 	m := s.Metrics()
