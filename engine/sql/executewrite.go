@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -28,7 +29,7 @@ func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (res
 		if rows, err = v.insertRows(); err != nil {
 			return Result{}, err
 		}
-		return s.insertAll(ctx, t, v, rows)
+		return s.insertParts(ctx, t, v, rows)
 	}
 	err = v.update(ctx, func(tx *table.Tx) (err error) {
 		v.number = 0
@@ -43,7 +44,7 @@ func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (res
 	})
 	switch {
 	case err == errParts:
-		return s.insertAll(ctx, t, v, rows)
+		return s.insertParts(ctx, t, v, rows)
 	case err != nil:
 		return Result{}, err
 	}
@@ -62,7 +63,19 @@ func (in *boundInsert) reads() bool {
 		}) || in.upsert != nil && in.upsert.reads()
 }
 
-// insertAll inserts rows.
+// insertParts inserts rows, in several transactions if they are many and in none.
+func (s *Stmt) insertParts(ctx context.Context, t *table.Table, v *valuer, rows [][]expr.Value) (
+	Result, error) {
+	result, err := s.insertAll(ctx, t, v, rows)
+	if err != nil && result.Rows > 0 && !s.session.InTransaction() {
+		err = fmt.Errorf("%w; the statement is several commits, and %d rows were written before",
+			err, result.Rows)
+	}
+	return result, err
+}
+
+// insertAll inserts rows. Its result with an error is what is written nevertheless, outside of a
+// transaction.
 func (s *Stmt) insertAll(ctx context.Context, t *table.Table, v *valuer, rows [][]expr.Value) (
 	Result, error) {
 	var err error
@@ -97,7 +110,7 @@ func (s *Stmt) insertAll(ctx context.Context, t *table.Table, v *valuer, rows []
 // free, and then evaluates RETURNING.
 func (s *Stmt) insertEach(ctx context.Context, t *table.Table, v *valuer, rows [][]expr.Value,
 	result *Result) error {
-	return v.update(ctx, func(tx *table.Tx) error {
+	err := v.update(ctx, func(tx *table.Tx) error {
 		*result = Result{Statement: result.Statement, returned: v.returning()}
 		in := t.In(tx)
 		for _, row := range rows {
@@ -117,6 +130,10 @@ func (s *Stmt) insertEach(ctx context.Context, t *table.Table, v *valuer, rows [
 		}
 		return result.returned.finish(ctx, tx, s.session.db)
 	})
+	if err != nil {
+		result.Rows = 0
+	}
+	return err
 }
 
 // note notes the number of a row that was written.

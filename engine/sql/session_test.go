@@ -381,4 +381,15 @@ func TestStatementOfSeveralCommits(t *testing.T) {
 		t.Errorf("in a transaction: %v", err)
 	}
 	exec(t, s, "ROLLBACK")
+	for verb, done := range map[string]string{"INSERT": "10000", "INSERT OR REPLACE": "10000",
+		"INSERT OR IGNORE": "0"} {
+		exec(t, s, "CREATE TABLE u (id BIGINT PRIMARY KEY, n BIGINT CHECK (n = 0))")
+		_, err = s.Exec(t.Context(), fmt.Sprintf("%s INTO u SELECT id, CASE id WHEN %s "+
+			"THEN 1 ELSE 0 END FROM t", verb, ids[rows-1]))
+		said := strings.Contains(fmt.Sprint(err), "commits, and 10000 rows were written before")
+		if n := queried(t, s, "SELECT count(*) FROM u"); n != done || said != (n != "0") {
+			t.Errorf("%s: %s rows, %v", verb, n, err)
+		}
+		exec(t, s, "DROP TABLE u")
+	}
 }
