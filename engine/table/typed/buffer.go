@@ -32,7 +32,7 @@ type Buffer[T any] struct {
 	rows  []T            // Guarded by mu
 	byKey map[string]int // Guarded by mu; positions in rows
 	key   getScratch     // Guarded by mu
-	err   error          // Guarded by mu; of a write in the background, sticks
+	late  bool           // Guarded by mu; a write in the background has failed
 	timer *time.Timer    // Guarded by mu; runs while there are rows
 	batch int            // Guarded by mu; counts writes
 }
@@ -56,19 +56,23 @@ func NewBuffer[T any](db *table.DB, t *Table[T], o *BufferOptions) (*Buffer[T], 
 }
 
 // Put adds a copy of a row, whose slices and pointers must not be changed until it is
-// written. It writes all rows if there are enough, and returns the error of that, or that
-// of an earlier write in the background, after which nothing is taken any more.
+// written. It writes all rows if there are enough, or if a write in the background has failed.
+// After an error the row is not in the buffer; the others stay, and the next Put or Flush writes
+// them.
 func (b *Buffer[T]) Put(ctx context.Context, row *T) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.err != nil {
-		return b.err
+	if b.late {
+		if err := b.write(ctx); err != nil {
+			return err
+		}
 	}
 	bound, err := b.table.bind(b.db)
 	if err != nil {
 		return err
 	}
-	if !b.table.makesKey(row) { // else it is a new one
+	isNew := b.table.makesKey(row)
+	if !isNew {
 		b.key.blank(len(bound.schema.Columns))
 		b.table.fillKey(bound, b.key.row, row)
 		key, err := b.key.key(bound.schema)
@@ -83,24 +87,30 @@ func (b *Buffer[T]) Put(ctx context.Context, row *T) error {
 		b.byKey[string(b.key.name)] = len(b.rows)
 	}
 	b.rows = append(b.rows, *row)
-	if len(b.rows) >= b.opt.Rows {
-		return b.write(ctx)
+	if n := len(b.rows); n >= b.opt.Rows {
+		if err = b.write(ctx); err != nil {
+			clear(b.rows[n-1:])
+			b.rows = b.rows[:n-1]
+			if !isNew {
+				delete(b.byKey, string(b.key.name))
+			}
+		}
+		return err
 	}
 	if len(b.rows) == 1 && b.opt.Delay > 0 {
 		batch := b.batch
-		b.timer = time.AfterFunc(b.opt.Delay, func() { b.late(batch) })
+		b.timer = time.AfterFunc(b.opt.Delay, func() { b.expire(batch) })
 	}
 	return nil
 }
 
-// late writes the rows of a batch that have waited long enough.
-func (b *Buffer[T]) late(batch int) {
+// expire writes the rows of a batch that have waited long enough.
+func (b *Buffer[T]) expire(batch int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.batch != batch || b.err != nil {
-		return
+	if b.batch == batch {
+		b.late = b.write(context.Background()) != nil
 	}
-	b.err = b.write(context.Background())
 }
 
 // write writes all rows. They stay in the buffer on an error. Requires: b.mu is held.
@@ -118,6 +128,7 @@ func (b *Buffer[T]) write(ctx context.Context) error {
 	clear(b.rows)
 	b.rows = b.rows[:0]
 	clear(b.byKey)
+	b.late = false
 	b.batch++
 	return nil
 }
@@ -129,11 +140,9 @@ func (b *Buffer[T]) Len() int {
 	return len(b.rows)
 }
 
-// Flush writes all rows. After an error of a write in the background it tries once more and,
-// if that succeeds, rows are taken again.
+// Flush writes all rows. After an error they stay in the buffer.
 func (b *Buffer[T]) Flush(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.err = b.write(ctx)
-	return b.err
+	return b.write(ctx)
 }

@@ -79,6 +79,44 @@ func TestBufferConcurrent(t *testing.T) {
 	}
 }
 
+// A row whose Put fails is not in the buffer. Rows before it stay, and are written when what
+// refuses them is gone, by the next Put, without a Flush.
+func TestBufferAfterErrors(t *testing.T) {
+	accounts := typed.NewTable[account]("accounts")
+	id := typed.Col(accounts, func(a *account) *int64 { return &a.ID })
+	balance := typed.Col(accounts, func(a *account) *int64 { return &a.Balance })
+	accounts.Unique("by_balance", balance.Asc())
+	for _, o := range []typed.BufferOptions{{Rows: 2}, {Delay: time.Microsecond}} {
+		db := openTyped(t, accounts)
+		ok(t, accounts.Put(ctx, db, &account{ID: 1, Balance: 7}))
+		buffer, err := typed.NewBuffer(db, accounts, &o)
+		ok(t, err)
+		ok(t, buffer.Put(ctx, &account{ID: 2, Balance: 7}))
+		for err == nil { // until the write in the background has failed
+			runtime.Gosched()
+			err = buffer.Put(ctx, &account{ID: 3, Balance: 8})
+			if err == nil && o.Rows > 0 {
+				t.Fatal("the balance is not unique")
+			}
+		}
+		waiting := buffer.Len()
+		wantIs(t, err, table.ErrUnique)
+		wantIs(t, buffer.Put(ctx, &account{ID: 4, Balance: 9}), table.ErrUnique)
+		if buffer.Len() != waiting {
+			t.Errorf("%d rows, then %d", waiting, buffer.Len())
+		}
+		ok(t, accounts.Delete(ctx, db, id.Eq(1)))
+		ok(t, buffer.Put(ctx, &account{ID: 5, Balance: 10}))
+		ok(t, buffer.Flush(ctx))
+		if n, err := accounts.Where(id.In(2, 5)).Count(ctx, db); n != 2 || err != nil {
+			t.Errorf("%d rows, %v", n, err)
+		}
+		if _, err := accounts.Get(ctx, db, id.Eq(4)); !errors.Is(err, table.ErrNotFound) {
+			t.Error(err)
+		}
+	}
+}
+
 // TestBufferMakesKeys puts rows whose keys are made when they are written.
 func TestBufferMakesKeys(t *testing.T) {
 	notes := typed.NewTable[note]("notes")
