@@ -29,7 +29,7 @@ type generator struct {
 	fset    *token.FileSet
 	file    *ast.File
 	out     bytes.Buffer
-	names   map[string]token.Pos // of the variables
+	names   map[string]token.Pos // of the variables, and those that the file has
 	imports map[string]bool      // clauses that the types of columns need
 	errs    []error
 }
@@ -42,6 +42,7 @@ func generate(name string, source []byte) ([]byte, error) {
 	if g.file, err = parser.ParseFile(g.fset, name, source, parser.ParseComments); err != nil {
 		return nil, err
 	}
+	g.declared()
 	tables := 0
 	for _, d := range g.file.Decls {
 		decl, ok := d.(*ast.GenDecl)
@@ -84,6 +85,29 @@ func generate(name string, source []byte) ([]byte, error) {
 	out.WriteString(")\n")
 	out.Write(g.out.Bytes())
 	return format.Source(out.Bytes())
+}
+
+// declared notes the names of the file, which variables may not have.
+func (g *generator) declared() {
+	for _, d := range g.file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
+			g.names[f.Name.Name] = f.Pos()
+		}
+		decl, ok := d.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, s := range decl.Specs {
+			switch s := s.(type) {
+			case *ast.TypeSpec:
+				g.names[s.Name.Name] = s.Pos()
+			case *ast.ValueSpec:
+				for _, name := range s.Names {
+					g.names[name.Name] = name.Pos()
+				}
+			}
+		}
+	}
 }
 
 // constraint returns the line that says for which builds the file is, if there is one.
@@ -269,7 +293,7 @@ const maxLine = 90
 // variable writes a variable, whose value is in one or two parts.
 func (g *generator) variable(at token.Pos, name, value, rest string) {
 	if other, ok := g.names[name]; ok {
-		g.fail(at, "the variable %s is that of line %d, too: use var= or prefix=", name,
+		g.fail(at, "the name %s is that of line %d, too: use var= or prefix=", name,
 			g.fset.Position(other).Line)
 	}
 	if !token.IsIdentifier(name) {

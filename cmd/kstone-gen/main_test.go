@@ -79,20 +79,24 @@ func TestGenerate(t *testing.T) {
 // TestErrorsNameFileAndLine: each source has one mistake.
 func TestErrorsNameFileAndLine(t *testing.T) {
 	const key = "\n\tID int `kstone:\"id,pk\"`\n"
-	const head = "//kstone:table t\ntype T struct {" + key
+	const head = "//kstone:table t\ntype R struct {" + key
 	for name, c := range map[string]struct{ source, want string }{
-		"syntax":        {"type T struct {", "x.go:3:16"},
-		"no table":      {"type T struct{}", "x.go:1: no struct has a comment line //kstone:table"},
-		"no name":       {"//kstone:table\ntype T struct {" + key + "}", "x.go:3: "},
-		"an option":     {"//kstone:table t key=1\ntype T struct {" + key + "}", `x.go:3: "key=1"`},
-		"no struct":     {"//kstone:table t\ntype T int", "x.go:4: T is not a struct"},
-		"no key":        {"//kstone:table t\ntype T struct { ID int }", "x.go:4: no field of T"},
+		"syntax":        {"type R struct {", "x.go:3:16"},
+		"no table":      {"type R struct{}", "x.go:1: no struct has a comment line //kstone:table"},
+		"no name":       {"//kstone:table\ntype R struct {" + key + "}", "x.go:3: "},
+		"an option":     {"//kstone:table t key=1\ntype R struct {" + key + "}", `x.go:3: "key=1"`},
+		"no struct":     {"//kstone:table t\ntype R int", "x.go:4: R is not a struct"},
+		"no key":        {"//kstone:table t\ntype R struct { ID int }", "x.go:4: no field of R"},
 		"a map":         {head + "M map[string]int }", "x.go:6: "},
 		"a list of any": {head + "M [][]int }", "x.go:6: "},
 		"an embedded":   {head + "U }", "x.go:6: an embedded"},
 		"no import":     {head + "D time.Time }", "x.go:6: the import"},
-		"one name twice": {"//kstone:table t prefix=\ntype T struct {" + key + "T int }",
-			"x.go:6: the variable T is that of line 3"},
+		"one name twice": {"//kstone:table t prefix=\ntype R struct {" + key + "T int }",
+			"x.go:6: the name T is that of line 3"},
+		"the struct's name": {"//kstone:table r\ntype R struct {" + key + "}",
+			"x.go:3: the name R is that of line 4"},
+		"a function's name": {"//kstone:table r var=f\ntype R struct {" + key + "}; func f() {}",
+			"x.go:3: the name f is that of line 6"},
 	} {
 		_, err := generate("x.go", []byte("package x\n\n"+c.source))
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
