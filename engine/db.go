@@ -94,7 +94,7 @@ func (db *DB) QueryMemory() int64 {
 // committable returns the error that a commit of a caller would get now.
 func (db *DB) committable() error {
 	if db.followed.Load() {
-		return fmt.Errorf("%w: the database is that of a follower", ErrReadOnly)
+		return ErrReadOnly
 	}
 	return db.writable()
 }

@@ -51,7 +51,8 @@ func (db *DB) SnapshotAt(version uint64) (*Snapshot, error) {
 }
 
 // SnapshotAtTime is SnapshotAt of the newest commit that was there at a time, as far as is
-// known: of the commits of the second before it some may be missing.
+// known: of the commits of the second before it some may be missing. That is a second of the
+// machine, whatever Options.Clock makes of it.
 func (db *DB) SnapshotAtTime(t time.Time) (*Snapshot, error) {
 	if db.reads.Closed() {
 		return nil, ErrClosed
