@@ -16,6 +16,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -65,26 +66,26 @@ func main() {
 	only := flag.String("only", "kstone,sqlite", "subjects")
 	flag.StringVar(&b.parts, "parts", "cost,lag,bytes", "what is measured")
 	flag.Parse()
-	for name, open := range map[string]func(string) (subject, error){
-		"kstone": openKstone, "sqlite": openSQLite} {
-		if !strings.Contains(*only, name) {
+	for i, open := range []func(string) (subject, error){openKstone, openSQLite} {
+		b.name = []string{"kstone", "sqlite"}[i]
+		if !strings.Contains(*only, b.name) {
 			continue
 		}
-		if err := b.run(name, open); err != nil {
-			fmt.Fprintln(os.Stderr, name, err)
+		if err := b.run(open); err != nil {
+			fmt.Fprintln(os.Stderr, b.name, err)
 			os.Exit(1)
 		}
 	}
 }
 
-func (b *bench) run(name string, open func(string) (subject, error)) error {
+func (b *bench) run(open func(string) (subject, error)) (err error) {
 	dir, err := os.MkdirTemp(b.dir, "ship-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	for part, measure := range map[string]func(dir string) error{
-		"cost": b.cost, "lag": b.lag, "bytes": b.bytes} {
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	for i, measure := range []func(dir string) error{b.cost, b.lag, b.bytes} {
+		part := []string{"cost", "lag", "bytes"}[i]
 		if !strings.Contains(b.parts, part) {
 			continue
 		}
@@ -95,11 +96,7 @@ func (b *bench) run(name string, open func(string) (subject, error)) error {
 		if b.s, err = open(filepath.Join(sub, "db")); err != nil {
 			return err
 		}
-		b.name = name
-		if err := measure(sub); err != nil {
-			return err
-		}
-		if err := b.s.Close(); err != nil {
+		if err := errors.Join(measure(sub), b.s.Close()); err != nil {
 			return err
 		}
 	}
@@ -250,6 +247,9 @@ func (b *bench) bytes(dir string) error {
 	for range 3 {
 		to := filepath.Join(dir, "restored")
 		rows, _, took, err := b.s.Restore(dest, to)
+		if err == nil && rows != b.rows {
+			err = fmt.Errorf("%d rows of %d are restored", rows, b.rows)
+		}
 		if err != nil {
 			return err
 		}
@@ -269,56 +269,43 @@ func (b *bench) bytes(dir string) error {
 	return nil
 }
 
-// eachFile calls fn with the files of a tree. Files that go meanwhile are left out.
-func eachFile(dir string, fn func(path, rel string, size int64) error) error {
+// files calls fn with the files of a tree, and their names in another one, whose directories it
+// makes. Files that go meanwhile are left out.
+func files(dir, to string, fn func(path, name string, size int64) error) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return ignoreGone(err)
+		name := to + strings.TrimPrefix(path, dir)
+		switch {
+		case err != nil:
+		case d.IsDir() && to != "":
+			err = os.MkdirAll(name, 0o700)
+		case !d.IsDir():
+			var info fs.FileInfo
+			if info, err = d.Info(); err == nil {
+				err = fn(path, name, info.Size())
+			}
 		}
-		info, err := d.Info()
-		if err != nil {
-			return ignoreGone(err)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
-		rel, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		return ignoreGone(fn(path, rel, info.Size()))
+		return err
 	})
 }
 
-func ignoreGone(err error) error {
-	if os.IsNotExist(err) {
-		return nil
-	}
-	return err
-}
-
 func sizeOf(dir string) (n int64) {
-	_ = eachFile(dir, func(_, _ string, size int64) error { n += size; return nil })
+	_ = files(dir, "", func(_, _ string, size int64) error { n += size; return nil })
 	return n
 }
 
 // linkTree gives all files second names: neither subject changes a file in place.
 func linkTree(from, to string) error {
-	return eachFile(from, func(path, rel string, _ int64) error {
-		name := filepath.Join(to, rel)
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			return err
-		}
-		return os.Link(path, name)
-	})
+	return files(from, to, func(path, name string, _ int64) error { return os.Link(path, name) })
 }
 
 // copyTree copies and syncs all files.
 func copyTree(from, to string) (took time.Duration, err error) {
 	start := time.Now()
 	buf := make([]byte, 1<<20)
-	err = eachFile(from, func(path, rel string, _ int64) error {
-		name := filepath.Join(to, rel)
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			return err
-		}
+	err = files(from, to, func(path, name string, _ int64) error {
 		in, err := os.Open(path)
 		if err != nil {
 			return err
@@ -328,12 +315,8 @@ func copyTree(from, to string) (took time.Duration, err error) {
 		if err != nil {
 			return err
 		}
-		defer out.Close()
-		if _, err := io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{in},
-			buf); err != nil {
-			return err
-		}
-		return out.Sync()
+		_, err = io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{in}, buf)
+		return errors.Join(err, out.Sync(), out.Close())
 	})
 	return time.Since(start), err
 }

@@ -33,33 +33,34 @@ func (m *measured) figures() result.Figures {
 	return f
 }
 
-func (m *measured) note(t *histogram.Histogram, start time.Time, err error) {
+// note is deferred: it takes the time of an operation that returns err.
+func (m *measured) note(t *histogram.Histogram, start time.Time, err *error) {
 	t.Record(time.Since(start))
-	if err != nil {
+	if *err != nil {
 		m.errors.Add(1)
 	}
 }
 
 func (m *measured) Read(ctx context.Context, table, key string, fields []string) (
 	row map[string][]byte, err error) {
-	defer func(start time.Time) { m.note(&m.reads, start, err) }(time.Now())
+	defer m.note(&m.reads, time.Now(), &err)
 	return m.DB.Read(ctx, table, key, fields)
 }
 
 func (m *measured) Scan(ctx context.Context, table, start string, n int, fields []string) (
 	rows []map[string][]byte, err error) {
-	defer func(start time.Time) { m.note(&m.scans, start, err) }(time.Now())
+	defer m.note(&m.scans, time.Now(), &err)
 	return m.DB.Scan(ctx, table, start, n, fields)
 }
 
 func (m *measured) Update(ctx context.Context, table, key string,
 	values map[string][]byte) (err error) {
-	defer func(start time.Time) { m.note(&m.writes, start, err) }(time.Now())
+	defer m.note(&m.writes, time.Now(), &err)
 	return m.DB.Update(ctx, table, key, values)
 }
 
 func (m *measured) Insert(ctx context.Context, table, key string,
 	values map[string][]byte) (err error) {
-	defer func(start time.Time) { m.note(&m.writes, start, err) }(time.Now())
+	defer m.note(&m.writes, time.Now(), &err)
 	return m.DB.Insert(ctx, table, key, values)
 }

@@ -57,7 +57,7 @@ var (
 
 var targets = []target{
 	faster("unsynced writes", unsynced, "pebble", 3),
-	ahead("unsynced writes", unsynced),
+	faster("unsynced writes", unsynced, report.BestPeer, 1).strict(),
 	atMost("unsynced writes", unsynced, report.SettledCPU, "pebble", 1./3),
 	faster("synced writes", at("sync", "fillsync", 64), report.BestPeer, 2),
 	faster("synced writes", at("sync", "fillsync", 8), report.BestPeer, 1.5),
@@ -81,9 +81,9 @@ var targets = []target{
 	atMost("opening after a kill", kills, openTime, "pebble", 0.5),
 	atMost("opening after a clean close", at("reopen", "reopen-clean", 1), openTime, "", 50),
 	faster("data larger than the cache", cold, "pebble", 1.5),
-	below("longest write stall", stall, longest, "", 100),
-	below("longest write stall", stall, longest, "pebble", 1),
-	below("longest write stall", stall, longest, "rocksdb", 1),
+	atMost("longest write stall", stall, longest, "", 100).strict(),
+	atMost("longest write stall", stall, longest, "pebble", 1).strict(),
+	atMost("longest write stall", stall, longest, "rocksdb", 1).strict(),
 	atMost("memory", unsynced, memory, "pebble", 1.2),
 	atMost("bytes on disk", unsynced, disk, "pebble", 1.1),
 	atMost("write amplification", unsynced, written, "pebble", 1),
@@ -94,18 +94,12 @@ func faster(name string, rows []report.Row, peer string, times float64) target {
 	return target{report.Faster(name, report.Row{}, peer, times), rows}
 }
 
-// ahead wants more throughput than any peer has.
-func ahead(name string, rows []report.Row) target {
-	return target{report.Ahead(name, report.Row{}), rows}
-}
-
 // atMost bounds a figure or, with a peer, the ratio to that of the peer.
 func atMost(name string, rows []report.Row, f report.Figure, peer string, bound float64) target {
 	return target{report.Target{Name: name, Figure: f, Peer: peer, Bound: bound}, rows}
 }
 
-func below(name string, rows []report.Row, f report.Figure, peer string, bound float64) target {
-	t := atMost(name, rows, f, peer, bound)
+func (t target) strict() target {
 	t.Strict = true
 	return t
 }

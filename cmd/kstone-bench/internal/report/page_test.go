@@ -1,17 +1,19 @@
 package report_test
 
 import (
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/golden"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/peers"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/report"
 	"github.com/kstonedb/kstone/cmd/kstone-bench/internal/result"
 )
+
+var update = flag.Bool("update", false, "rewrite the golden file")
 
 // sample is two runs: one with everything that a report shows, one with an engine that
 // has nothing to be compared with.
@@ -51,8 +53,21 @@ func write(t *testing.T) (text, charts string) {
 
 func TestPageGolden(t *testing.T) {
 	text, _ := write(t)
-	if err := golden.Check("report.golden", []byte(text)); err != nil {
-		t.Error(err)
+	if *update {
+		if err := os.WriteFile("testdata/report.golden", []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile("testdata/report.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(want), "\n")
+	for i, line := range strings.Split(text, "\n") {
+		if i >= len(lines) || line != lines[i] {
+			t.Fatalf("line %d is %q; the golden file, which -update writes, has %q", i+1, line,
+				lines[min(i, len(lines)-1)])
+		}
 	}
 	var b strings.Builder
 	if err := report.Write(&b, &peers.Kind, sample(), "", ""); err != nil ||
