@@ -270,7 +270,7 @@ func (c *Cursor) Close() {
 	at := 0
 	for _, r := range c.readings[:c.opened] {
 		if c.started {
-			r.stripe.pass(r.view, c.merge.PassedIn(at, at+r.used))
+			r.stripe.pass(r.view, c.merge.PassedIn(at, at+r.used-r.runs))
 			at += r.used
 		}
 		r.close()

@@ -48,7 +48,8 @@ const (
 	minPassed = 128
 )
 
-// pass notes that a read of the view has passed over n rows.
+// pass notes that a read of the view has passed over n rows of memtables. Why not of files: if
+// versions are retained, a flush does not rid reads of them.
 func (s *Stripe) pass(v *View, n int) {
 	if n < minPassed || v.Active.Tombstones() == 0 {
 		return

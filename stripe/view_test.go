@@ -299,6 +299,32 @@ func TestErrorsOfTheCurrentViewAreReturned(t *testing.T) {
 	w.checkAll()
 }
 
+// Reads that pass over deleted rows make a flush due; not if these are in files, where a snapshot
+// keeps them.
+func TestLittered(t *testing.T) {
+	for _, flushed := range []bool{false, true} {
+		w := newWorld(t, vfs.NewMem())
+		w.fill(2000, "one")
+		w.snapshot()
+		for i := range 2000 {
+			w.commit(del(fmt.Sprintf("k%04d", i)))
+		}
+		if flushed {
+			w.flush()
+		}
+		w.commit(del("k0000"))
+		for range 200 {
+			rows, err := w.scan(bounds("", "", w.seq, false), nil)
+			if ok(t, err); len(rows) > 0 {
+				t.Fatalf("deleted: %q", rows)
+			}
+		}
+		if w.s.Littered(w.s.View()) == flushed {
+			t.Errorf("deletions are flushed: %t, and so a flush is due: %t", flushed, flushed)
+		}
+	}
+}
+
 // A file that was deleted may be recycled at once: what Get reads is then another
 // file's bytes, which the checksum reports.
 func TestGetOnARecycledFile(t *testing.T) {
