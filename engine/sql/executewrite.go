@@ -91,11 +91,22 @@ func (s *Stmt) insertAll(ctx context.Context, t *table.Table, v *valuer, rows []
 	}
 	switch {
 	case in.upsert != nil:
-		err = s.insertUpserting(ctx, t, v, rows, &result)
+		err = v.insertUpserting(ctx, rows, &result)
 	case in.conflict == syntax.ConflictReplaces:
-		err = s.insertReplacing(ctx, t, v, rows, &result)
+		err = v.insertReplacing(ctx, t, rows, &result)
 	case in.conflict == syntax.ConflictIgnored, late:
-		err = s.insertEach(ctx, t, v, rows, &result)
+		err = v.insertEach(ctx, rows, len(rows), &result, func(to *table.Table,
+			row []expr.Value, done *Result) error {
+			err := to.Insert(ctx, row)
+			if errors.Is(err, table.ErrUnique) && in.conflict == syntax.ConflictIgnored {
+				done.Skipped++
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			return v.wrote(row, done)
+		})
 	default:
 		var n int
 		n, err = t.InsertMany(ctx, slices.Values(rows))
@@ -106,34 +117,43 @@ func (s *Stmt) insertAll(ctx context.Context, t *table.Table, v *valuer, rows []
 	return result, err
 }
 
-// insertEach inserts rows in one transaction, with OR IGNORE those whose key and unique values are
-// free, and then evaluates RETURNING.
-func (s *Stmt) insertEach(ctx context.Context, t *table.Table, v *valuer, rows [][]expr.Value,
-	result *Result) error {
-	err := v.update(ctx, func(tx *table.Tx) error {
-		*result = Result{Statement: result.Statement, returned: v.returning()}
-		in := t.In(tx)
-		for _, row := range rows {
-			err := in.Insert(ctx, row)
-			if errors.Is(err, table.ErrUnique) && v.insert.conflict == syntax.ConflictIgnored {
-				result.Skipped++
-				continue
+// insertEach inserts rows one by one, so many of them in one transaction, and then evaluates
+// RETURNING. insert inserts a row and counts it.
+func (v *valuer) insertEach(ctx context.Context, rows [][]expr.Value, most int, result *Result,
+	insert func(in *table.Table, row []expr.Value, done *Result) error) error {
+	for part := range slices.Chunk(rows, max(1, most)) {
+		var done Result
+		err := v.update(ctx, func(tx *table.Tx) error {
+			done = Result{returned: v.returning()}
+			in := v.to.In(tx)
+			for _, row := range part {
+				if err := insert(in, row, &done); err != nil {
+					return err
+				}
 			}
-			if err != nil {
-				return err
-			}
-			result.Rows++
-			result.note(t.Schema(), row)
-			if err := result.returned.add(row); err != nil {
-				return err
-			}
+			return done.returned.finish(ctx, tx, v.stmt.session.db)
+		})
+		if err != nil {
+			return err
 		}
-		return result.returned.finish(ctx, tx, s.session.db)
-	})
-	if err != nil {
-		result.Rows = 0
+		result.Rows += done.Rows
+		result.Removed += done.Removed
+		result.Skipped += done.Skipped
+		if done.HasLastID {
+			result.LastID, result.HasLastID = done.LastID, true
+		}
+		if err := result.returned.append(done.returned); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
+}
+
+// wrote counts a row that is written.
+func (v *valuer) wrote(row []expr.Value, done *Result) error {
+	done.Rows++
+	done.note(v.insert.table, row)
+	return done.returned.add(row)
 }
 
 // note notes the number of a row that was written.
@@ -148,8 +168,8 @@ const maxTxRows = 10_000
 
 // insertReplacing inserts rows in place of those that have their primary key or their unique
 // values, one after the other: so of two rows of the statement, too, the later one stays.
-func (s *Stmt) insertReplacing(ctx context.Context, t *table.Table, v *valuer,
-	rows [][]expr.Value, result *Result) error {
+func (v *valuer) insertReplacing(ctx context.Context, t *table.Table, rows [][]expr.Value,
+	result *Result) error {
 	unique := func(x *schema.Index) bool { return x.Unique && x.State != schema.Dropping }
 	late := result.returned != nil && result.returned.late
 	if !late && !slices.ContainsFunc(t.Schema().Indexes, unique) {
@@ -160,38 +180,20 @@ func (s *Stmt) insertReplacing(ctx context.Context, t *table.Table, v *valuer,
 		}
 		return err
 	}
-	for part := range slices.Chunk(rows, maxTxRows) {
-		removed := int64(0)
-		var done *returned
-		err := v.update(ctx, func(tx *table.Tx) error {
-			removed = 0
-			if late {
-				done = v.returning()
-			}
-			in := t.In(tx)
-			for _, row := range part {
-				n, err := replace(ctx, in, row)
-				if err != nil {
-					return err
-				}
-				removed += n
-				if err := done.add(row); err != nil {
-					return err
-				}
-			}
-			return done.finish(ctx, tx, s.session.db)
-		})
-		if err == nil && done != nil {
-			err = result.returned.append(done)
-		}
+	return v.insertEach(ctx, rows, maxTxRows, result, func(in *table.Table, row []expr.Value,
+		done *Result) error {
+		n, err := replace(ctx, in, row)
 		if err != nil {
 			return err
 		}
-		result.Rows += int64(len(part))
-		result.Removed += removed
-		result.note(t.Schema(), part[len(part)-1])
-	}
-	return nil
+		done.Removed += n
+		if !late { // RETURNING was evaluated before
+			done.Rows++
+			done.note(v.insert.table, row)
+			return nil
+		}
+		return v.wrote(row, done)
+	})
 }
 
 // replace puts a row and deletes the rows that are in the way in unique indexes: one in each

@@ -79,8 +79,8 @@ var errKept = errors.New("sql: the row stays")
 
 // insertUpserting inserts rows, and changes those that are in the way or leaves the new ones
 // out.
-func (s *Stmt) insertUpserting(ctx context.Context, t *table.Table, v *valuer,
-	rows [][]expr.Value, result *Result) (err error) {
+func (v *valuer) insertUpserting(ctx context.Context, rows [][]expr.Value, result *Result) (
+	err error) {
 	u := *v.insert.upsert
 	u.set = slices.Clone(u.set)
 	for i := range u.set { // subqueries run once
@@ -102,31 +102,10 @@ func (s *Stmt) insertUpserting(ctx context.Context, t *table.Table, v *valuer,
 	if err := v.prepareUpsert(&u); err != nil {
 		return err
 	}
-	for part := range slices.Chunk(rows, maxTxRows) {
-		var done Result
-		err := v.update(ctx, func(tx *table.Tx) error {
-			done = Result{returned: v.returning()}
-			in := t.In(tx)
-			for _, row := range part {
-				if err := v.upsertRow(ctx, in, &u, row, &done); err != nil {
-					return err
-				}
-			}
-			return done.returned.finish(ctx, tx, s.session.db)
-		})
-		if err != nil {
-			return err
-		}
-		result.Rows += done.Rows
-		result.Skipped += done.Skipped
-		if done.HasLastID {
-			result.LastID, result.HasLastID = done.LastID, true
-		}
-		if err := result.returned.append(done.returned); err != nil {
-			return err
-		}
-	}
-	return nil
+	return v.insertEach(ctx, rows, maxTxRows, result, func(in *table.Table, row []expr.Value,
+		done *Result) error {
+		return v.upsertRow(ctx, in, &u, row, done)
+	})
 }
 
 // upsertRow inserts a row, or does what ON CONFLICT says.
@@ -139,9 +118,7 @@ func (v *valuer) upsertRow(ctx context.Context, in *table.Table, u *boundUpsert,
 	case err != nil:
 		return err
 	default:
-		done.Rows++
-		done.note(v.insert.table, row)
-		return done.returned.add(row)
+		return v.wrote(row, done)
 	}
 	if u.set == nil {
 		done.Skipped++
