@@ -192,7 +192,7 @@ type hashedGroups struct {
 func (g *group) hash(s *spool, in numbered, yield func(seq int64, row []expr.Value) bool) error {
 	h := g.hashed(s)
 	defer h.release()
-	if err := h.addAll(in); err != nil {
+	if err := in.all(h.add); err != nil {
 		return err
 	}
 	return g.finish(h, nil, yield)
@@ -206,16 +206,6 @@ func (g *group) hashed(s *spool) *hashedGroups {
 		keys: newRowTable(n, len(g.keys.terms)), seqs: make([]int64, 0, roomFor(n))}
 	h.accs = make([]accumulator, 0, roomFor(n)*len(g.aggs))
 	return h
-}
-
-// addAll takes in all rows.
-func (h *hashedGroups) addAll(in numbered) error {
-	var failed error
-	err := in(func(seq int64, row []expr.Value) bool {
-		failed = h.add(seq, row)
-		return failed == nil
-	})
-	return first(failed, err)
 }
 
 // finish yields the groups, in an order if one is given, and those of the rest.

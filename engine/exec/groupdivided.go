@@ -28,13 +28,10 @@ func (g *group) totalDivided() ([]accumulator, error) {
 		one := own.aggregation()
 		defer one.release()
 		one.begin(0)
-		var failed error
-		err = w.numbered(func(seq int64, row []expr.Value) bool {
+		if err = numbered(w.numbered).all(func(seq int64, row []expr.Value) error {
 			one.at = seq
-			failed = one.add(0, row)
-			return failed == nil
-		})
-		if err = first(failed, err); err != nil {
+			return one.add(0, row)
+		}); err != nil {
 			return err
 		}
 		mu.Lock()
@@ -77,7 +74,7 @@ func (g *group) hashDivided(yield func([]expr.Value) bool) error {
 		mu.Lock()
 		passes = append(passes, h)
 		mu.Unlock()
-		return h.addAll(w.numbered)
+		return numbered(w.numbered).all(h.add)
 	})
 	if err != nil {
 		return err
@@ -116,7 +113,7 @@ func (h *hashedGroups) joinAll(others []*hashedGroups) error {
 		return nil
 	}
 	h.rest = newPartitions(h.rows)
-	return h.addAll(rests.merge)
+	return numbered(rests.merge).all(h.add)
 }
 
 // join takes over the groups of another pass.

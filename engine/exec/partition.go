@@ -65,12 +65,10 @@ func (p *partitions) each(
 			continue
 		}
 		t := &tape{spool: p.spool}
-		var failed error
-		err := process(i, func(seq int64, row []expr.Value) bool {
-			failed = t.add(seq, row)
-			return failed == nil
-		})
-		if err := first(failed, err); err != nil {
+		var of numbered = func(yield func(int64, []expr.Value) bool) error {
+			return process(i, yield)
+		}
+		if err := of.all(t.add); err != nil {
 			return err
 		}
 		p.parts[i] = tape{}
@@ -97,12 +95,10 @@ func (r *runs) merge(yield func(seq int64, row []expr.Value) bool) error {
 			at = 0
 		}
 		t := &tape{spool: r.spool}
-		var failed error
-		err := r.mergeOf(r.tapes[at:at+n], func(seq int64, row []expr.Value) bool {
-			failed = t.add(seq, row)
-			return failed == nil
-		})
-		if err := first(failed, err, t.finish()); err != nil {
+		var some numbered = func(yield func(int64, []expr.Value) bool) error {
+			return r.mergeOf(r.tapes[at:at+n], yield)
+		}
+		if err := first(some.all(t.add), t.finish()); err != nil {
 			return err
 		}
 		r.tapes = slices.Replace(r.tapes, at, at+n, t)

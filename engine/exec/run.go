@@ -221,7 +221,7 @@ func (r *runner) counted(n plan.Node, op operator) operator {
 		c.loop = 0 // the caller's worker counts it
 	}
 	if r.opt.Timed {
-		return &timed{counter: *c, clock: r.opt.Clock}
+		c.clock = r.opt.Clock
 	}
 	return c
 }
@@ -235,49 +235,40 @@ type counter struct {
 	ctx    context.Context //nolint:containedctx // that of the execution
 	actual *plan.Actual
 	loop   int64
-	ended  error // why it hands on no more rows
+	ended  error            // why it hands on no more rows
+	clock  func() time.Time // nil: time is not measured
 }
 
 func (c *counter) run(yield func([]expr.Value) bool) error {
+	if c.clock == nil {
+		return c.count(yield)
+	}
+	start := c.clock()
+	var above time.Duration // of the operators above, which is left out
+	err := c.count(func(row []expr.Value) bool {
+		before := c.clock()
+		more := yield(row)
+		above += c.clock().Sub(before)
+		return more
+	})
+	c.actual.Time += c.clock().Sub(start) - above
+	return err
+}
+
+// count is run without the time.
+func (c *counter) count(yield func([]expr.Value) bool) error {
 	c.actual.Loops += c.loop
 	c.ended = nil
 	a := c.actual
 	err := c.op.run(func(row []expr.Value) bool {
-		if a.Rows++; a.Rows%rowsAtATime == 0 && !c.goesOn() {
-			return false
+		if a.Rows++; a.Rows%rowsAtATime == 0 {
+			if c.ended = check(c.ctx); c.ended != nil {
+				return false
+			}
 		}
 		return yield(row)
 	})
 	return first(err, c.ended)
-}
-
-// goesOn reports whether a row is handed on. If not, it is the last one.
-func (c *counter) goesOn() bool {
-	c.ended = check(c.ctx)
-	return c.ended == nil
-}
-
-type timed struct {
-	counter
-	clock func() time.Time
-}
-
-// run leaves out the time that the operators above take.
-func (t *timed) run(yield func([]expr.Value) bool) error {
-	t.actual.Loops += t.loop
-	t.ended = nil
-	a := t.actual
-	start := t.clock()
-	var above time.Duration
-	err := t.op.run(func(row []expr.Value) bool {
-		before := t.clock()
-		a.Rows++
-		more := (a.Rows%rowsAtATime != 0 || t.goesOn()) && yield(row)
-		above += t.clock().Sub(before)
-		return more
-	})
-	t.actual.Time += t.clock().Sub(start) - above
-	return first(err, t.ended)
 }
 
 // resolve runs the subqueries that the plan needs as values.

@@ -234,10 +234,7 @@ func (s *sortRows) lastInt() (int64, bool) {
 
 // accessOf returns the access that an operator is, nil if it is another one.
 func accessOf(op operator) *access {
-	switch c := op.(type) {
-	case *counter:
-		op = c.op
-	case *timed:
+	if c, ok := op.(*counter); ok {
 		op = c.op
 	}
 	a, _ := op.(*access)
@@ -342,12 +339,7 @@ func (s *sortRows) readAll() (parts []*sortRows, err error) {
 // read reads rows and brings those in memory into order.
 func (s *sortRows) read(in numbered) error {
 	s.begin()
-	var failed error
-	err := in(func(seq int64, row []expr.Value) bool {
-		failed = s.add(seq, row)
-		return failed == nil
-	})
-	if err := first(failed, err); err != nil {
+	if err := in.all(s.add); err != nil {
 		return err
 	}
 	return s.added()

@@ -146,6 +146,16 @@ func (t *tape) finish() error {
 // numbered is a sequence of rows with rising numbers. Rows are valid until the next one.
 type numbered func(yield func(seq int64, row []expr.Value) bool) error
 
+// all calls take with each row until it fails.
+func (in numbered) all(take func(seq int64, row []expr.Value) error) error {
+	var failed error
+	err := in(func(seq int64, row []expr.Value) bool {
+		failed = take(seq, row)
+		return failed == nil
+	})
+	return first(failed, err)
+}
+
 // number returns the rows of an operator.
 func number(op operator) numbered {
 	return func(yield func(int64, []expr.Value) bool) error {
