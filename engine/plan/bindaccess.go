@@ -76,7 +76,7 @@ func (b *binder) access(p *path) (Node, error) {
 	limit := out.Limit
 	out.Ordered, out.Merge, out.Order, out.Limit = false, false, nil, -1
 	step := operator.Step{Elements: p.layout, Expected: p.estimate}
-	return &Sort{Step: step, Input: out, Keys: p.sortKeys(), Limit: limit}, nil
+	return &Sort{Unary: over(step, out), Keys: p.sortKeys(), Limit: limit}, nil
 }
 
 // terms returns the terms that values make of those of a path, and as one if they are others; own

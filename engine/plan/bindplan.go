@@ -146,6 +146,11 @@ type (
 	}
 )
 
+// over is what an operator with one input has.
+func over(s operator.Step, input Node) operator.Unary {
+	return operator.Unary{Step: s, Input: input}
+}
+
 // bind returns the operator of a plan for the operator of a Prepared.
 func (b *binder) bind(n Node) (Node, error) {
 	switch n := n.(type) {
@@ -158,27 +163,35 @@ func (b *binder) bind(n Node) (Node, error) {
 	case *limit:
 		return b.limit(n)
 	case *OneRow:
-		return b.oneRow(n), nil
+		return b.noneIfNever(&OneRow{Step: n.Step}, n.Step), nil
 	case *Union:
 		return b.union(n)
 	case *Intersect:
-		return b.intersect(n)
+		in, err := bindAll(b, n.Inputs)
+		return &Intersect{Step: n.Step, Inputs: in}, err
 	case *Filter:
-		return b.filter(n)
+		in, err := b.input(&n.Unary)
+		return &Filter{Unary: in, Pred: b.expr(n.Pred)}, err
 	case *Project:
-		return b.project(n)
+		in, err := b.input(&n.Unary)
+		return &Project{Unary: in, Exprs: b.exprs(n.Exprs)}, err
 	case *Sort:
 		return b.sort(n)
 	case *Group:
 		return b.group(n)
 	case *Distinct:
-		return b.distinct(n)
+		in, err := b.input(&n.Unary)
+		return &Distinct{Unary: in, Mode: n.Mode, Columns: n.Columns,
+			Collations: n.Collations}, err
 	case *Fetch:
-		return b.fetch(n)
+		in, err := b.input(&n.Unary)
+		return &Fetch{Unary: in, Source: n.Source, Filter: b.expr(n.Filter)}, err
 	case *Derived:
-		return b.derived(n)
+		in, err := b.whole(&n.Unary) // a group below would return a row
+		return b.noneIfNever(&Derived{Unary: in}, n.Step), err
 	case *Keep:
-		return b.keep(n)
+		in, err := b.whole(&n.Unary) // its rows are for other runs, too
+		return b.noneIfNever(&Keep{Unary: in, Of: n}, n.Step), err
 	case *JoinNode:
 		return b.join(n)
 	case *fallback:
@@ -187,11 +200,17 @@ func (b *binder) bind(n Node) (Node, error) {
 	return nil, fmt.Errorf("plan: an operator of type %T is not bound", n)
 }
 
-func (b *binder) oneRow(n *OneRow) Node {
-	if b.never {
-		return &Limit{Step: n.Step, Input: &OneRow{Step: n.Step}, Count: 0}
-	}
-	return &OneRow{Step: n.Step}
+// input binds what an operator with one input has.
+func (b *binder) input(n *operator.Unary) (operator.Unary, error) {
+	in, err := b.bind(n.Input)
+	return over(n.Step, in), err
+}
+
+// whole is input of what is read also if some term is never true.
+func (b *binder) whole(n *operator.Unary) (operator.Unary, error) {
+	inner := *b
+	inner.never = false
+	return inner.input(n)
 }
 
 func bindAll(b *binder, nodes []Node) (out []Node, err error) {
@@ -216,29 +235,19 @@ func (b *binder) union(n *Union) (Node, error) {
 	return &Union{Step: n.Step, Inputs: in, All: n.All}, nil
 }
 
-func (b *binder) intersect(n *Intersect) (Node, error) {
-	in, err := bindAll(b, n.Inputs)
-	return &Intersect{Step: n.Step, Inputs: in}, err
-}
-
-func (b *binder) filter(n *Filter) (Node, error) {
-	in, err := b.bind(n.Input)
-	return &Filter{Step: n.Step, Input: in, Pred: b.expr(n.Pred)}, err
-}
-
 func (b *binder) resume(n *resume) (Node, error) {
 	in, err := b.bind(n.Input)
 	if err != nil || b.after == nil {
 		return in, err
 	}
-	return &Filter{Step: n.Step, Input: in, Pred: rowsAfter(n.keys, b.order, b.after)}, nil
+	return &Filter{Unary: over(n.Step, in), Pred: rowsAfter(n.keys, b.order, b.after)}, nil
 }
 
 // gate decides a condition without columns. If it is not true, nothing is read.
 func (b *binder) gate(n *gate) (Node, error) {
 	if b.isPending([]expr.Expr{n.Pred}) {
 		in, err := b.bind(n.Input)
-		return &Filter{Step: n.Step, Input: in, Pred: n.Pred}, err
+		return &Filter{Unary: over(n.Step, in), Pred: n.Pred}, err
 	}
 	t, err := expr.Test(b.expr(n.Pred), nil, b.params)
 	if err != nil {
@@ -249,14 +258,9 @@ func (b *binder) gate(n *gate) (Node, error) {
 	return inner.bind(n.Input)
 }
 
-func (b *binder) project(n *Project) (Node, error) {
-	in, err := b.bind(n.Input)
-	return &Project{Step: n.Step, Input: in, Exprs: b.exprs(n.Exprs)}, err
-}
-
 func (b *binder) sort(n *Sort) (Node, error) {
 	in, err := b.bind(n.Input)
-	out := &Sort{Step: n.Step, Input: in, Keys: b.keys(n.Keys), Prefix: n.Prefix, Limit: -1}
+	out := &Sort{Unary: over(n.Step, in), Keys: b.keys(n.Keys), Prefix: n.Prefix, Limit: -1}
 	if s, ok := in.(*Sort); ok { // of a path whose order cannot be had
 		out.Input, out.Prefix = s.Input, 0
 	}
@@ -268,7 +272,7 @@ func (b *binder) limit(n *limit) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Limit{Step: n.Step, Input: in}
+	out := &Limit{Unary: over(n.Step, in)}
 	if out.Count, err = countOf(n.count, b.params, "LIMIT", -1); err != nil {
 		return nil, err
 	}
@@ -309,7 +313,7 @@ func (b *binder) group(n *Group) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Group{Step: n.Step, Input: in, Mode: n.Mode, Keys: b.exprs(n.Keys),
+	out := &Group{Unary: over(n.Step, in), Mode: n.Mode, Keys: b.exprs(n.Keys),
 		Aggregates: n.Aggregates}
 	if b.lists {
 		out.Aggregates = nil
@@ -322,40 +326,12 @@ func (b *binder) group(n *Group) (Node, error) {
 	return out, nil
 }
 
-func (b *binder) distinct(n *Distinct) (Node, error) {
-	in, err := b.bind(n.Input)
-	return &Distinct{Step: n.Step, Input: in, Mode: n.Mode, Columns: n.Columns,
-		Collations: n.Collations}, err
-}
-
-func (b *binder) fetch(n *Fetch) (Node, error) {
-	in, err := b.bind(n.Input)
-	return &Fetch{Step: n.Step, Input: in, Source: n.Source, Filter: b.expr(n.Filter)}, err
-}
-
-func (b *binder) derived(n *Derived) (Node, error) {
-	in, err := b.whole(n.Input) // a group below would return a row
-	return b.noneIfNever(&Derived{Step: n.Step, Input: in}, n.Step), err
-}
-
-func (b *binder) keep(n *Keep) (Node, error) {
-	in, err := b.whole(n.Input) // its rows are for other runs, too
-	return b.noneIfNever(&Keep{Step: n.Step, Input: in, Of: n}, n.Step), err
-}
-
-// whole binds what is read also if some term is never true.
-func (b *binder) whole(n Node) (Node, error) {
-	inner := *b
-	inner.never = false
-	return inner.bind(n)
-}
-
 // noneIfNever returns an operator for whose rows some term is never true.
 func (b *binder) noneIfNever(n Node, s operator.Step) Node {
 	if !b.never {
 		return n
 	}
-	return &Limit{Step: s, Input: n, Count: 0}
+	return &Limit{Unary: over(s, n), Count: 0}
 }
 
 func (b *binder) join(n *JoinNode) (Node, error) {

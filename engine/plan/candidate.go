@@ -204,7 +204,7 @@ func (q *query) keeps(r *relation, e *estimate.Estimator) []candidate {
 		s := operator.Step{Elements: n.Layout(), Expected: n.Estimate()}
 		s.Expected.Cost += s.Expected.Rows * q.costs().Test * float64(len(different))
 		s.Expected.Rows = estimate.Clamp(e.Rows() * e.Selectivity(r.pred))
-		n = &Filter{Step: s, Input: n, Pred: toSlots(expr.AllOf(different), s.Elements)}
+		n = &Filter{Unary: over(s, n), Pred: toSlots(expr.AllOf(different), s.Elements)}
 	}
 	return []candidate{{node: n, set: 1 << r.source}}
 }
@@ -214,7 +214,7 @@ func (q *query) keep(n Node) Node {
 	s := operator.Step{Elements: n.Layout(), Expected: n.Estimate()}
 	s.Expected.Startup = s.Expected.Cost / assumedRuns
 	s.Expected.Cost = s.Expected.Startup + s.Expected.Rows*q.costs().Test
-	return &Keep{Step: s, Input: n}
+	return &Keep{Unary: over(s, n)}
 }
 
 // repeated reports whether a query is run for the rows of another one.
@@ -383,7 +383,7 @@ func (r *relation) filtered(q *query) Node {
 		layout[i] = ColumnRef{Source: r.source, Ordinal: i, Name: o.Name}
 	}
 	s := operator.Step{Elements: layout, Expected: n.Estimate()}
-	var out Node = &Derived{Step: s, Input: n}
+	var out Node = &Derived{Unary: over(s, n)}
 	correlated := func(s *subquery) bool { return s.query.correlated }
 	if q.repeated() && s.Expected.Rows <= maxKept && !slices.ContainsFunc(r.sub.all(), correlated) {
 		out = q.keep(out)
@@ -391,7 +391,7 @@ func (r *relation) filtered(q *query) Node {
 	}
 	if pred := expr.AllOf(r.pred); pred != nil {
 		s.Expected.Rows *= newEstimator(r, &q.scope.opt).Selectivity(r.pred)
-		out = &Filter{Step: s, Input: out, Pred: toSlots(pred, layout)}
+		out = &Filter{Unary: over(s, out), Pred: toSlots(pred, layout)}
 	}
 	return out
 }

@@ -182,7 +182,7 @@ func rowKeys(r *relation, n Node) Node {
 		return n
 	}
 	s := operator.Step{Elements: r.rowKey(), Expected: n.Estimate()}
-	return &Project{Step: s, Input: n, Exprs: []expr.Expr{
+	return &Project{Unary: over(s, n), Exprs: []expr.Expr{
 		expr.Slot{I: at, Name: "row pk"}, expr.Slot{I: at + 1, Name: "row sk"}}}
 }
 
@@ -194,7 +194,7 @@ func (q *query) fetch(r *relation, e *estimate.Estimator, keys Node) Node {
 	s.Expected.Startup += min(s.Expected.Rows, firstFetch) * c.Fetch
 	s.Expected.Cost += s.Expected.Rows*c.Fetch + c.Trips(s.Expected.Rows, c.Batch)
 	s.Expected.Rows = r.foundBy(e)
-	return &Fetch{Step: s, Input: keys, Source: r.sourceTable(),
+	return &Fetch{Unary: over(s, keys), Source: r.sourceTable(),
 		Filter: toSlots(expr.AllOf(r.pred), p.layout)}
 }
 

@@ -112,7 +112,7 @@ func (q *query) finish(c candidate, gates []expr.Expr) (Node, error) {
 	}
 	for _, g := range gates {
 		s := operator.Step{Elements: c.node.Layout(), Expected: c.node.Estimate()}
-		c.node = &gate{Filter{Step: s, Input: c.node, Pred: g}}
+		c.node = &gate{Filter{Unary: over(s, c.node), Pred: g}}
 	}
 	f := finisher{q: q, c: c, n: c.node}
 	f.late()
@@ -146,7 +146,7 @@ func (f *finisher) late() {
 	for range f.q.late {
 		s.Expected.Rows *= estimate.DefaultOther
 	}
-	f.n = &Filter{Step: s, Input: f.n, Pred: f.slots(expr.AllOf(f.q.late))}
+	f.n = &Filter{Unary: over(s, f.n), Pred: f.slots(expr.AllOf(f.q.late))}
 }
 
 // charge adds what the subqueries in expressions cost that are evaluated for each row of a step:
@@ -250,7 +250,7 @@ func (f *finisher) costs() *Costs { return f.q.costs() }
 // group makes groups, in the cheapest way that the order of the input allows.
 func (f *finisher) group() {
 	q, in := f.q, f.n.Estimate()
-	g := &Group{Step: f.step(), Input: f.n}
+	g := &Group{Unary: over(f.step(), f.n)}
 	g.Elements = nil
 	for _, k := range q.groups {
 		g.Keys = append(g.Keys, f.slots(k))
@@ -302,7 +302,7 @@ func (f *finisher) group() {
 		s := f.step()
 		f.charge(&s, having)
 		s.Expected.Rows = estimate.Clamp(s.Expected.Rows * estimate.DefaultOther)
-		f.n = &Filter{Step: s, Input: f.n, Pred: f.slots(having)}
+		f.n = &Filter{Unary: over(s, f.n), Pred: f.slots(having)}
 	}
 }
 

@@ -165,8 +165,8 @@ func (q *query) unique(r *relation, c candidate) candidate {
 	}
 	e := newEstimator(r, &q.scope.opt)
 	s := operator.Step{Elements: layout, Expected: c.node.Estimate()}
-	p := &Project{Step: s, Input: c.node, Exprs: exprs}
-	d := &Distinct{Step: s, Input: p, Columns: len(layout)}
+	p := &Project{Unary: over(s, c.node), Exprs: exprs}
+	d := &Distinct{Unary: over(s, p), Columns: len(layout)}
 	if folded {
 		d.Collations = collations
 	}

@@ -89,7 +89,7 @@ func (q *query) filterAbove(c *candidate, terms []expr.Expr) {
 	for range terms {
 		s.Expected.Rows *= estimate.DefaultOther
 	}
-	c.node = &Filter{Step: s, Input: c.node, Pred: toSlots(expr.AllOf(terms), s.Elements)}
+	c.node = &Filter{Unary: over(s, c.node), Pred: toSlots(expr.AllOf(terms), s.Elements)}
 }
 
 // joinRows estimates the result of a join.
@@ -486,7 +486,7 @@ func arranged(n Node, layout []ColumnRef) Node {
 	if slices.Equal(have, layout) {
 		return n
 	}
-	p := &Project{Step: operator.Step{Elements: layout, Expected: n.Estimate()}, Input: n}
+	p := &Project{Unary: over(operator.Step{Elements: layout, Expected: n.Estimate()}, n)}
 	for _, c := range layout {
 		i := slices.Index(have, c)
 		if i < 0 {

@@ -271,9 +271,8 @@ func (s *subquery) plan() error {
 		}
 		e := tree.Estimate()
 		sum = operator.Estimate{Rows: sum.Rows + e.Rows, Cost: sum.Cost + e.Cost}
-		inputs = append(inputs, &Derived{
-			Step: operator.Step{Elements: layout, Expected: e}, Input: tree,
-		})
+		step := operator.Step{Elements: layout, Expected: e}
+		inputs = append(inputs, &Derived{Unary: over(step, tree)})
 	}
 	if len(inputs) > 1 {
 		step := operator.Step{Elements: inputs[0].Layout(), Expected: sum}

@@ -99,7 +99,7 @@ func (f *finisher) sort() {
 	if prefix == len(order) {
 		return
 	}
-	s := &Sort{Step: f.step(), Input: f.n, Prefix: prefix, Limit: -1}
+	s := &Sort{Unary: over(f.step(), f.n), Prefix: prefix, Limit: -1}
 	for _, o := range order {
 		f.charge(&s.Step, o.Expr)
 		o.Expr = f.slots(o.Expr)
@@ -247,7 +247,7 @@ func (f *finisher) cursorFilter() {
 	}
 	s := f.step()
 	s.Expected.Rows = estimate.Clamp(s.Expected.Rows * estimate.DefaultOther)
-	r := &resume{Filter: Filter{Step: s, Input: f.n}}
+	r := &resume{Filter: Filter{Unary: over(s, f.n)}}
 	f.n = r
 	for _, o := range f.q.total {
 		r.keys = append(r.keys, f.slots(o.Expr))
@@ -284,7 +284,7 @@ func (f *finisher) limit() {
 	if q.limit == nil && q.offset == nil {
 		return
 	}
-	n := &limit{Limit{Step: f.step(), Input: f.n, Count: -1}, q.limit, q.offset}
+	n := &limit{Limit{Unary: over(f.step(), f.n), Count: -1}, q.limit, q.offset}
 	if wanted := f.wanted(); wanted >= 0 {
 		first := n.Expected.FirstRows(float64(wanted))
 		if len(q.rels) > 1 {
@@ -333,7 +333,7 @@ func (f *finisher) project() {
 	for _, o := range q.outputs {
 		f.charge(&s, o.Expr)
 	}
-	f.n = &Project{Step: s, Input: f.n, Exprs: exprs}
+	f.n = &Project{Unary: over(s, f.n), Exprs: exprs}
 }
 
 // isIdentity says whether a projection would return its input.
@@ -352,7 +352,7 @@ func isIdentity(exprs []expr.Expr, layout []ColumnRef) bool {
 // distinct leaves out repeated rows.
 func (f *finisher) distinct() {
 	q := f.q
-	d := &Distinct{Step: f.step(), Input: f.n, Columns: len(q.outputs)}
+	d := &Distinct{Unary: over(f.step(), f.n), Columns: len(q.outputs)}
 	var keys []expr.Expr
 	for _, o := range q.outputs {
 		keys = append(keys, o.Expr)

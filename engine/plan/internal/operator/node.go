@@ -108,9 +108,6 @@ func (a *Actual) Fetch(n int) {
 	a.Seeks, a.Fetched = a.Seeks+int64(n), a.Fetched+int64(n)
 }
 
-// only returns an input as all inputs. They share its memory: trees are walked for each execution.
-func only(input *Node) []Node { return unsafe.Slice(input, 1) }
-
 // Step is what all operators have: the elements of their rows, what is expected of them, and
 // what was counted.
 type Step struct {
@@ -130,6 +127,15 @@ func (s *Step) Actual() *Actual { return &s.actual }
 
 // Children returns nothing: most operators have a Children of their own.
 func (s *Step) Children() []Node { return nil }
+
+// Unary is a Step with one input.
+type Unary struct {
+	Step
+	Input Node
+}
+
+// Children returns the input, in its memory: trees are walked for each execution.
+func (n *Unary) Children() []Node { return unsafe.Slice(&n.Input, 1) }
 
 // Order is one term of ORDER BY. In a node, Expr is over the slots of the input.
 type Order struct {
@@ -163,23 +169,20 @@ type Intersect struct {
 
 // Filter passes the rows for which Pred is true.
 type Filter struct {
-	Step
-	Input Node
-	Pred  expr.Expr
+	Unary
+	Pred expr.Expr
 }
 
 // Project returns one element for each expression.
 type Project struct {
-	Step
-	Input Node
+	Unary
 	Exprs []expr.Expr
 }
 
 // Sort returns its input in order. The sort is stable.
 type Sort struct {
-	Step
-	Input Node
-	Keys  []Order
+	Unary
+	Keys []Order
 	// Prefix is the number of first Keys that the input is in the order of: rows with equal values
 	// of those are sorted by the others, group by group.
 	Prefix int
@@ -190,8 +193,7 @@ type Sort struct {
 // Limit skips Offset rows and returns at most Count of the rest; a negative Count is no
 // limit.
 type Limit struct {
-	Step
-	Input  Node
+	Unary
 	Count  int64
 	Offset int64
 }
@@ -219,8 +221,7 @@ func (m GroupMode) String() string {
 // Group makes one row for each group: first Keys, then Aggregates. Without keys there
 // is exactly one group, also of no rows. NULLs are equal to each other.
 type Group struct {
-	Step
-	Input      Node
+	Unary
 	Mode       GroupMode
 	Keys       []expr.Expr
 	Aggregates []Aggregate // Arg is over the slots of the input
@@ -242,8 +243,7 @@ func (m DistinctMode) String() string { return [...]string{"hash", "streaming"}[
 // Distinct leaves out rows that are equal in their first Columns elements. NULLs are
 // equal to each other.
 type Distinct struct {
-	Step
-	Input   Node
+	Unary
 	Mode    DistinctMode
 	Columns int
 	// Collations are those under which the elements are compared; nil: none has one.
@@ -254,8 +254,7 @@ type Distinct struct {
 // elements) by rows, in the order of the input. The executor reads in batches. Rows
 // for which Filter is not true are left out.
 type Fetch struct {
-	Step
-	Input  Node
+	Unary
 	Source SourceTable
 	Filter expr.Expr // nil accepts all; over the layout of this node
 }
@@ -263,48 +262,19 @@ type Fetch struct {
 // Derived is a subquery that is joined: its first elements, under the names of the query
 // around.
 type Derived struct {
-	Step
-	Input Node
+	Unary
 }
 
 // Keep is in a subquery that is run for many rows, where its input is the same in all runs: from
 // the second run on its rows are kept in memory, if there is room.
 type Keep struct {
-	Step
-	Input Node
+	Unary
 	// Of is the Keep that this is a bound copy of: copies share what is kept. Nil before binding.
 	Of *Keep
 }
-
-// Children returns the input.
-func (n *Keep) Children() []Node { return only(&n.Input) }
-
-// Children returns the input.
-func (n *Derived) Children() []Node { return only(&n.Input) }
 
 // Children returns the inputs.
 func (n *Union) Children() []Node { return n.Inputs }
 
 // Children returns the inputs.
 func (n *Intersect) Children() []Node { return n.Inputs }
-
-// Children returns the input.
-func (n *Filter) Children() []Node { return only(&n.Input) }
-
-// Children returns the input.
-func (n *Project) Children() []Node { return only(&n.Input) }
-
-// Children returns the input.
-func (n *Sort) Children() []Node { return only(&n.Input) }
-
-// Children returns the input.
-func (n *Limit) Children() []Node { return only(&n.Input) }
-
-// Children returns the input.
-func (n *Group) Children() []Node { return only(&n.Input) }
-
-// Children returns the input.
-func (n *Distinct) Children() []Node { return only(&n.Input) }
-
-// Children returns the input.
-func (n *Fetch) Children() []Node { return only(&n.Input) }
