@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 
 	"github.com/kstonedb/kstone/internal/base"
-	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/sst"
 )
 
@@ -178,12 +176,8 @@ func (s *Stripe) toRewrite(v *View) (chosen map[base.FileNum]bool, bytes int64) 
 
 // valueSeries writes the large values of one flush or merge.
 type valueSeries struct {
-	files *fileSeries
+	outFile
 	w     *sst.ValueWriter
-	at    vfs.File
-	open  bool
-	num   base.FileNum
-	paced int64
 	sizes map[base.FileNum]int64 // of all value files, also of those that are carried over
 	ref   []byte
 
@@ -227,46 +221,29 @@ func (s *valueSeries) place(ctx context.Context, e *base.Entry) error {
 		if err != nil {
 			return err
 		}
-		s.files.out.BytesRead += int64(len(value))
+		s.out.BytesRead += int64(len(value))
 		e.Value, e.Large = value, false
 	}
 	if s.least == 0 || len(e.Value) < s.least {
 		return nil
 	}
-	if s.open && s.w.SizeBytes() >= s.files.stripe.env.FileBytes {
+	if s.open && s.w.SizeBytes() >= s.stripe.env.FileBytes {
 		if err := s.finish(ctx); err != nil {
 			return err
 		}
 	}
 	if !s.open {
-		if err := s.start(); err != nil {
+		if err := s.create(base.ValueName); err != nil {
 			return err
 		}
+		s.w.Reset(s.file, s.stripe.env.DBID, s.num, s.codec)
 	}
 	var err error
 	if s.ref, err = s.w.Add(s.ref[:0], e.Value); err != nil {
 		return err
 	}
 	e.Value, e.Large = s.ref, true
-	if size := s.w.SizeBytes(); size-s.paced >= paceBytes {
-		return s.pace(ctx, size)
-	}
-	return nil
-}
-
-func (s *valueSeries) start() error {
-	env, out := s.files.stripe.env, s.files.out
-	s.num = env.NextFile()
-	name := filepath.Join(env.Dir, base.ValueName(s.files.stripe.id, s.num))
-	file, err := env.Create(name)
-	if err != nil {
-		return err
-	}
-	out.files = append(out.files, file)
-	out.names = append(out.names, name)
-	s.w.Reset(file, env.DBID, s.num, s.files.codec)
-	s.at, s.open, s.paced = file, true, 0
-	return nil
+	return s.grown(ctx, s.w.SizeBytes())
 }
 
 // finish completes the open file.
@@ -279,18 +256,8 @@ func (s *valueSeries) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := cut(s.at, size); err != nil {
-		return err
-	}
 	s.sizes[s.num] = size
-	s.files.out.BytesWritten += size
-	return s.pace(ctx, size)
-}
-
-func (s *valueSeries) pace(ctx context.Context, size int64) error {
-	from := s.paced
-	s.paced = size
-	return s.files.builder.pace(ctx, s.at, from, size)
+	return s.complete(ctx, size)
 }
 
 // describe completes the descriptions of the SSTs.
@@ -323,13 +290,4 @@ func (r *Run) value(num base.FileNum, ref []byte) ([]byte, error) {
 		}
 	}
 	return nil, fmt.Errorf("no file of run %d refers to value file %d", r.ID, num)
-}
-
-// cut gives a file, which may have been longer and recycled, its size.
-func cut(f vfs.File, bytes int64) error {
-	size, err := f.Size()
-	if err == nil && size != bytes {
-		err = f.Truncate(bytes)
-	}
-	return err
 }

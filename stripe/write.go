@@ -197,9 +197,10 @@ func (s *Stripe) build(
 	o compaction.MergeOptions, rewrite map[base.FileNum]bool, runID uint64,
 ) error {
 	o.Done = ctx.Done()
-	f := fileSeries{stripe: s, builder: b, out: out, codec: codec}
+	of := outFile{stripe: s, builder: b, out: out, codec: codec}
+	f := fileSeries{outFile: of}
 	v := valueSeries{
-		files: &f, w: &b.values, sizes: map[base.FileNum]int64{}, from: map[base.FileNum]*Run{},
+		outFile: of, w: &b.values, sizes: map[base.FileNum]int64{}, from: map[base.FileNum]*Run{},
 		least: s.leastLarge(out, len(rewrite)), rewrite: rewrite,
 	}
 	v.carry(out.Replaced)
@@ -212,7 +213,7 @@ func (s *Stripe) build(
 			f.metas = append(f.metas, p.moved.Meta)
 			continue
 		}
-		if err := v.merge(ctx, compaction.NewMerge(p.sources, o)); err != nil {
+		if err := f.merge(ctx, &v, compaction.NewMerge(p.sources, o)); err != nil {
 			return p.readError(err)
 		}
 	}
@@ -226,8 +227,7 @@ func (s *Stripe) build(
 }
 
 // merge writes what a merge gives.
-func (v *valueSeries) merge(ctx context.Context, m *compaction.Merge) error {
-	f := v.files
+func (f *fileSeries) merge(ctx context.Context, v *valueSeries, m *compaction.Merge) error {
 	w := &f.builder.w
 	for _, t := range m.RangeTombstones() {
 		if err := f.next(ctx, nil); err != nil {
@@ -255,11 +255,8 @@ func (v *valueSeries) merge(ctx context.Context, m *compaction.Merge) error {
 	return context.Cause(ctx)
 }
 
-// fileSeries writes a sorted sequence of entries into files of limited size.
-//
-// Invariant: all versions of a key are in one file. The range tombstones of a run come
-// before its entries: in its first file or, if they fill more than one, in the first few.
-type fileSeries struct {
+// outFile is the file that a series of files of an output is at.
+type outFile struct {
 	stripe  *Stripe
 	builder *Builder
 	out     *Output
@@ -267,33 +264,87 @@ type fileSeries struct {
 
 	open  bool
 	file  vfs.File // the last one
-	metas []*base.FileMeta
+	num   base.FileNum
 	paced int64 // bytes of the open file that Pace has seen
 }
 
 // paceBytes is how much a merge writes between two calls of Builder.Pace.
 const paceBytes = 256 << 10
 
-func (f *fileSeries) start() error {
+// create begins the next file.
+func (f *outFile) create(name func(base.StripeID, base.FileNum) string) (err error) {
 	env := f.stripe.env
-	num := env.NextFile()
-	name := filepath.Join(env.Dir, base.SSTName(f.stripe.id, num))
-	file, err := env.Create(name)
+	f.num = env.NextFile()
+	path := filepath.Join(env.Dir, name(f.stripe.id, f.num))
+	if f.file, err = env.Create(path); err != nil {
+		return err
+	}
+	f.out.files = append(f.out.files, f.file)
+	f.out.names = append(f.out.names, path)
+	f.open, f.paced = true, 0
+	return nil
+}
+
+// grown reports the bytes written since the last call, if they are many.
+func (f *outFile) grown(ctx context.Context, size int64) error {
+	if size-f.paced < paceBytes {
+		return nil
+	}
+	return f.pace(ctx, size)
+}
+
+// pace reports the bytes written since the last call and starts their writeback, so
+// that the sync at the end finds little left to do.
+func (f *outFile) pace(ctx context.Context, size int64) error {
+	from := f.paced
+	f.paced = size
+	if w, ok := f.file.(vfs.Writebacker); ok {
+		if err := w.StartWriteback(from, size-from); err != nil {
+			return err
+		}
+	}
+	if f.builder.Pace != nil {
+		return f.builder.Pace(ctx, size-from)
+	}
+	return nil
+}
+
+// complete gives the file, which may have been longer and recycled, its size.
+func (f *outFile) complete(ctx context.Context, size int64) error {
+	was, err := f.file.Size()
+	if err == nil && was != size {
+		err = f.file.Truncate(size)
+	}
 	if err != nil {
 		return err
 	}
-	f.out.files = append(f.out.files, file)
-	f.out.names = append(f.out.names, name)
+	f.out.BytesWritten += size
+	return f.pace(ctx, size)
+}
+
+// fileSeries writes a sorted sequence of entries into files of limited size.
+//
+// Invariant: all versions of a key are in one file. The range tombstones of a run come
+// before its entries: in its first file or, if they fill more than one, in the first few.
+type fileSeries struct {
+	outFile
+	metas []*base.FileMeta
+}
+
+func (f *fileSeries) start() error {
+	if err := f.create(base.SSTName); err != nil {
+		return err
+	}
+	env := f.stripe.env
 	o := sst.WriterOptions{
-		FileNum: num, Stripe: f.stripe.id, BlockBytes: env.BlockBytes, FileBytes: env.FileBytes,
+		FileNum: f.num, Stripe: f.stripe.id, BlockBytes: env.BlockBytes, FileBytes: env.FileBytes,
 		Codec: f.codec, FilterBits: env.FilterBits, Seed: env.Seed, DBID: env.DBID,
 		PartBlocks: env.PartBlocks,
 	}
 	if describe := env.Describe.Load(); describe != nil {
 		o.Describe = *describe
 	}
-	f.builder.w.Reset(file, o)
-	f.file, f.open, f.paced = file, true, 0
+	f.builder.w.Reset(f.file, o)
 	return nil
 }
 
@@ -308,31 +359,7 @@ func (f *fileSeries) next(ctx context.Context, e *base.Entry) error {
 	if !f.open {
 		return f.start()
 	}
-	if size := f.builder.w.SizeBytes(); size-f.paced >= paceBytes {
-		return f.pace(ctx, size)
-	}
-	return nil
-}
-
-// pace reports the bytes written since the last call and starts their writeback, so
-// that the sync at the end finds little left to do.
-func (f *fileSeries) pace(ctx context.Context, size int64) error {
-	from := f.paced
-	f.paced = size
-	return f.builder.pace(ctx, f.file, from, size)
-}
-
-// pace starts the writeback of a part of a file, [from, to), and reports its bytes to Pace.
-func (b *Builder) pace(ctx context.Context, file vfs.File, from, to int64) error {
-	if w, ok := file.(vfs.Writebacker); ok {
-		if err := w.StartWriteback(from, to-from); err != nil {
-			return err
-		}
-	}
-	if b.Pace != nil {
-		return b.Pace(ctx, to-from)
-	}
-	return nil
+	return f.grown(ctx, f.builder.w.SizeBytes())
 }
 
 func (f *fileSeries) finish(ctx context.Context) error {
@@ -344,12 +371,8 @@ func (f *fileSeries) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := cut(f.file, meta.SizeBytes); err != nil {
-		return err
-	}
-	f.out.BytesWritten += meta.SizeBytes
 	f.metas = append(f.metas, &meta)
-	return f.pace(ctx, meta.SizeBytes)
+	return f.complete(ctx, meta.SizeBytes)
 }
 
 // Sync makes the files durable and closes them. The directory is the caller's to
