@@ -77,9 +77,10 @@ func (c *keyCollector) add(more int) error {
 
 // columnCollector collects the statistics of columns.
 type columnCollector struct {
-	t        *schema.Table
-	sketches []*plan.Sketch
-	buf      []byte
+	t *schema.Table
+	// count takes a value of a column, to know how many different ones there are.
+	count func(ordinal int, value []byte)
+	buf   []byte
 	// versions and values are a sample of rows, shortened, in the order of writing.
 	versions []uint64
 	values   [][]expr.Value
@@ -89,19 +90,11 @@ type columnCollector struct {
 // orderSample is how many rows are looked at to see which columns grow.
 const orderSample = 2048
 
-func newColumnCollector(t *schema.Table) *columnCollector {
-	c := &columnCollector{t: t}
-	for range t.Columns {
-		c.sketches = append(c.sketches, new(plan.Sketch))
-	}
-	return c
-}
-
 func (c *columnCollector) add(row []expr.Value, version uint64) {
 	for i, v := range row {
-		if c.counts(i, v) {
+		if column := &c.t.Columns[i]; !column.Dropped && !column.List && !v.IsNull() {
 			c.buf = append(c.buf[:0], v.Canonical().String()...)
-			c.sketches[i].Add(c.buf)
+			c.count(i, c.buf)
 		}
 	}
 	// Every row at first, then every second one, every fourth …: the sample hardly grows.
@@ -145,20 +138,6 @@ func shortened(row []expr.Value, needed schema.ColumnSet) []expr.Value {
 func short(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return s[:maxKept] + string(sum[:16])
-}
-
-// counts reports whether a value of a column counts among its different values.
-func (c *columnCollector) counts(ordinal int, v expr.Value) bool {
-	column := &c.t.Columns[ordinal]
-	return !column.Dropped && !column.List && !v.IsNull()
-}
-
-// distinct returns the number of different values of each column.
-func (c *columnCollector) distinct() (all []float64) {
-	for _, s := range c.sketches {
-		all = append(all, min(s.Count(), float64(c.seen)))
-	}
-	return all
 }
 
 // monotonic returns the columns in which later rows have no smaller values. Rows of one commit

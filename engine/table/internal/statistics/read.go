@@ -75,7 +75,9 @@ func (a *analyzer) everything(ctx context.Context) (*plan.TableStats, error) {
 func (a *analyzer) rows(ctx context.Context) (*plan.TableStats, error) {
 	rg := rowio.Rows(a.t)
 	rg.Unordered = true
-	c, columns := newRowCollector(a.t), newColumnCollector(a.t)
+	sketches := make([]plan.Sketch, len(a.t.Columns))
+	c, columns := newRowCollector(a.t), &columnCollector{t: a.t,
+		count: func(ordinal int, value []byte) { sketches[ordinal].Add(value) }}
 	row, size := a.t.Row(), 0.0
 	for it, err := range a.r.Scan(ctx, rg) {
 		if err != nil {
@@ -92,9 +94,12 @@ func (a *analyzer) rows(ctx context.Context) (*plan.TableStats, error) {
 		columns.add(row, it.Version)
 	}
 	k := c.Stats()
-	return &plan.TableStats{Rows: k.Entries, RowBytes: size / max(1, k.Entries),
-		Keys: []plan.KeyStats{k}, Distinct: columns.distinct(),
-		Monotonic: columns.monotonic()}, nil
+	out := &plan.TableStats{Rows: k.Entries, RowBytes: size / max(1, k.Entries),
+		Keys: []plan.KeyStats{k}, Monotonic: columns.monotonic()}
+	for i := range sketches {
+		out.Distinct = append(out.Distinct, min(sketches[i].Count(), k.Entries))
+	}
+	return out, nil
 }
 
 func itemBytes(it *store.Item) float64 {

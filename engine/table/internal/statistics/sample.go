@@ -145,8 +145,9 @@ func (a *analyzer) statsOf(s *rowSample) (*plan.TableStats, error) {
 	for _, k := range keys {
 		k.step = max(1, len(s.rows)/countedKeys)
 	}
-	columns := &columnSample{order: newColumnCollector(a.t), seed: hash,
-		values: make([]distinctValues, len(a.t.Columns))}
+	values := make([]distinctValues, len(a.t.Columns))
+	columns := &columnCollector{t: a.t,
+		count: func(ordinal int, value []byte) { values[ordinal].add(hash, value) }}
 	for i := range s.rows {
 		row := &s.rows[i]
 		columns.add(row.values, row.version)
@@ -158,7 +159,11 @@ func (a *analyzer) statsOf(s *rowSample) (*plan.TableStats, error) {
 	}
 	each := s.count / max(1, float64(len(s.rows))) // rows that one of the sample stands for
 	out := &plan.TableStats{Rows: math.Round(s.count), RowBytes: s.bytes / max(1, s.count),
-		Distinct: columns.distinct(each), Monotonic: columns.order.monotonic()}
+		Monotonic: columns.monotonic()}
+	for i := range values {
+		d := &values[i]
+		out.Distinct = append(out.Distinct, d.estimate(math.Round(each*float64(len(d.hashes)))))
+	}
 	if each > 1 {
 		out.Sampled = len(s.rows)
 	}
@@ -315,30 +320,4 @@ func (k *keySample) stats(c plan.Counter, each float64) plan.KeyStats {
 		out.Pairs = slices.DeleteFunc(out.Pairs, few)
 	}
 	return out
-}
-
-// columnSample counts the values of columns of a sample.
-type columnSample struct {
-	order  *columnCollector // for the columns that grow
-	seed   maphash.Seed
-	values []distinctValues // by ordinal
-	buf    []byte
-}
-
-func (c *columnSample) add(row []expr.Value, version uint64) {
-	c.order.add(row, version)
-	for i, v := range row {
-		if c.order.counts(i, v) {
-			c.buf = append(c.buf[:0], v.Canonical().String()...)
-			c.values[i].add(c.seed, c.buf)
-		}
-	}
-}
-
-func (c *columnSample) distinct(each float64) (all []float64) {
-	for i := range c.values {
-		d := &c.values[i]
-		all = append(all, d.estimate(math.Round(each*float64(len(d.hashes)))))
-	}
-	return all
 }
