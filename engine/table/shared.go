@@ -89,12 +89,18 @@ func (db *DB) nextFence(st *tableState) store.Key {
 
 // proven returns an error that matches ErrConflict if a transaction does not see the definition.
 func (db *DB) proven(ctx context.Context, r store.Reader, st *tableState) error {
-	value, err := r.Get(ctx, nil, db.nextFence(st))
-	if absent(err) != nil || err == nil && bytes.Equal(value, st.fence) {
+	key, want := catalogueKey(markTable, st.Schema.ID), st.raw
+	if db.fences > 0 {
+		key, want = db.nextFence(st), st.fence
+	}
+	value, err := r.Get(ctx, nil, key)
+	if absent(err) != nil || err == nil && bytes.Equal(value, want) {
 		return err
 	}
-	if err := db.catchUp(ctx); err != nil {
-		return err
+	if db.fences > 0 {
+		if err := db.catchUp(ctx); err != nil {
+			return err
+		}
 	}
 	return fmt.Errorf("table: the definition of %s is changing: %w", st.Schema.Name, ErrConflict)
 }

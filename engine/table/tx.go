@@ -1,7 +1,6 @@
 package table
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -136,20 +135,8 @@ func (tx *Tx) state(ctx context.Context, core *tableCore) (*tableState, error) {
 	if err != nil {
 		return nil, err
 	}
-	if tx.db.fences > 0 {
-		if err := tx.db.proven(ctx, tx.store, s); err != nil {
-			return nil, err
-		}
-		tx.seen[core] = s
-		return s, nil
-	}
-	it, err := store.GetItem(ctx, tx.store, catalogueKey(markTable, s.Schema.ID))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err := tx.db.proven(ctx, tx.store, s); err != nil {
 		return nil, err
-	}
-	if err != nil || !bytes.Equal(it.Value, s.raw) {
-		return nil, fmt.Errorf("table: the definition of %s is changing: %w", s.Schema.Name,
-			ErrConflict)
 	}
 	tx.seen[core] = s
 	return s, nil
