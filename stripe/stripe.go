@@ -110,9 +110,6 @@ func (s *Stripe) TryLock() bool { return s.write.TryLock() }
 // Unlock releases the write mutex.
 func (s *Stripe) Unlock() { s.write.Unlock() }
 
-// Closed reports whether Close has been called.
-func (s *Stripe) Closed() bool { return s.view.Load() == nil }
-
 // View returns the current view without a reference, nil once closed. Its memtables
 // are always readable; its files may be released at any time.
 func (s *Stripe) View() *View { return s.view.Load() }

@@ -117,7 +117,7 @@ func TestCloseOfTheStripe(t *testing.T) {
 			t.Errorf("%s of a closed stripe: %v, want ErrClosed", what, err)
 		}
 	}
-	if o, err := w.startFlush(); o != nil || err != nil || w.freeze() || !w.s.Closed() {
+	if o, err := w.startFlush(); o != nil || err != nil || w.freeze() || w.s.View() != nil {
 		t.Errorf("a closed stripe takes work: %v %v", o, err)
 	}
 	c.Close()

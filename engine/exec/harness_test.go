@@ -105,7 +105,7 @@ func (w *world) run(sel *plan.Select, opt plan.Options, o exec.Options, params .
 		return nil, p, err
 	}
 	var out []string
-	for row, err := range rows.All() {
+	for row, err := range exec.Sequence(rows) {
 		if err != nil {
 			return out, rows.Plan(), err
 		}

@@ -79,10 +79,6 @@ func Run(ctx context.Context, reader store.Reader, p *plan.Plan, o Options) (*Ro
 // plan.Plan.Resolve made of it.
 func (r *Rows) Plan() *plan.Plan { return r.plan }
 
-// All returns the rows. The sequence yields at most one error, last, with a nil row. A
-// row is valid in the loop body only; Clone keeps it.
-func (r *Rows) All() iter.Seq2[[]expr.Value, error] { return Sequence(r) }
-
 // Sequence returns what Each calls its function with, until that returns false, and then its error.
 func Sequence[T any](rows interface{ Each(func(T) bool) error }) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
@@ -98,7 +94,8 @@ func Sequence[T any](rows interface{ Each(func(T) bool) error }) iter.Seq2[T, er
 	}
 }
 
-// Each is All for a function that returns false if it wants no more rows.
+// Each calls yield with each row until it returns false. A row is valid during the call; Clone
+// keeps it.
 func (r *Rows) Each(yield func(row []expr.Value) bool) error {
 	r.memory.used.Store(0)
 	if r.shared != nil {

@@ -95,8 +95,6 @@ type skipPath struct {
 // filters divides a predicate into what an entry can decide and the rest.
 type filters struct{ entryPart, rowPart expr.Expr }
 
-func (f filters) parts() (entry, row expr.Expr) { return f.entryPart, f.rowPart }
-
 // usable returns the indexes that may be used for a relation, nil standing for its rows.
 func (q *query) usable(r *relation) ([]*schema.Index, error) {
 	hint, hinted := q.sel.Hints.Index[r.source]

@@ -140,7 +140,7 @@ func (p *path) setFilters(n *Access, terms []expr.Expr, own bool) {
 
 // test makes an access test entries and rows. Rows are fetched for a test of what no entry has.
 func (p *path) test(n *Access, f filters) {
-	if n.Filter, n.Residual = f.parts(); n.Residual != nil && p.index != nil {
+	if n.Filter, n.Residual = f.entryPart, f.rowPart; n.Residual != nil && p.index != nil {
 		n.Covering, n.KeysOnly = false, false
 	}
 }

@@ -14,7 +14,7 @@ const maxExtremes = 4
 // of nothing but MIN and MAX of columns of one table.
 func (q *query) shortcuts() []candidate {
 	if len(q.groups) > 0 || len(q.aggregates) == 0 || len(q.aggregates) > maxExtremes ||
-		len(q.rels) != 1 || q.rels[0].table == nil || q.refusesHere() ||
+		len(q.rels) != 1 || q.rels[0].table == nil || q.sel.Hints.NoIndex ||
 		len(q.late) > 0 {
 		return nil
 	}
@@ -41,9 +41,6 @@ func (q *query) shortcuts() []candidate {
 	}
 	return []candidate{{node: u, set: 1}}
 }
-
-// refusesHere says whether hints leave no choice of index.
-func (q *query) refusesHere() bool { return q.sel.Hints.NoIndex }
 
 // extreme returns the cheapest access to the row with the smallest or largest value of a
 // column, NULLs aside; nil if no index is in order.

@@ -75,7 +75,7 @@ func (m *memory) run(p *plan.Plan) (out [][]expr.Value, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for row, err := range rows.All() {
+	for row, err := range exec.Sequence(rows) {
 		if err != nil {
 			return nil, err
 		}

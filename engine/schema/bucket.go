@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 
@@ -38,11 +37,6 @@ var crcOf = func() (inverse [256]byte) {
 	}
 	return inverse
 }()
-
-func appendIndexHead(dst []byte, table, index uint32) []byte {
-	dst = binary.BigEndian.AppendUint32(append(dst, entryMark), table)
-	return binary.BigEndian.AppendUint32(dst, index)
-}
 
 func rotation(table, index uint32) uint8 {
 	return uint8((uint64(table)<<32 | uint64(index)) * 0x9e3779b97f4a7c15 >> 56)

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding/binary"
 	"hash/crc32"
 	"slices"
 
@@ -145,7 +146,8 @@ func (t *Table) buildIndex(x *Index) error {
 			return err
 		}
 	}
-	b.setHead(appendIndexHead(nil, t.ID, x.ID), x.ID)
+	head := binary.BigEndian.AppendUint32([]byte{entryMark}, t.ID)
+	b.setHead(binary.BigEndian.AppendUint32(head, x.ID), x.ID)
 	b.search = t.buildSearchKey(x)
 	x.built = b
 	return nil

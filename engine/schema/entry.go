@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -29,10 +28,6 @@ type Entry struct {
 	Unique bool
 	// Kept says, of an entry in Changes.Put, that the old row has an entry with this key.
 	Kept bool
-}
-
-func (e *Entry) sameKey(other *Entry) bool {
-	return bytes.Equal(e.SK, other.SK) && bytes.Equal(e.PK, other.PK)
 }
 
 // Entries collects entries. The zero Entries is empty. Its memory is used again after
@@ -81,7 +76,7 @@ func (x *Index) AppendEntries(s *Entries, key keycodec.Key, row []expr.Value) er
 	}
 	own := s.List[start:]
 	slices.SortFunc(own, func(a, b Entry) int { return compareEntries(&a, &b) })
-	own = slices.CompactFunc(own, func(a, b Entry) bool { return a.sameKey(&b) })
+	own = slices.CompactFunc(own, func(a, b Entry) bool { return compareEntries(&a, &b) == 0 })
 	s.List = s.List[:start+len(own)]
 	return nil
 }

@@ -37,10 +37,6 @@ func damaged(what string, offset int, want, got any) error {
 	return corrupt.New("", int64(offset), what, want, got)
 }
 
-func newerRow(want uint32, got uint64) error {
-	return corrupt.NewVersion("", "row", want, got)
-}
-
 // EntryError reports that a row cannot have an entry in an index: the condition of the index
 // cannot be evaluated for it, or the key of the entry would be too long. So the row cannot
 // be written while the index exists. It wraps the cause.

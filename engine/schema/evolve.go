@@ -199,24 +199,21 @@ func (t *Table) AddIndex(x Index) (*Table, error) {
 
 // SetIndexState returns the table with an index in another state.
 func (t *Table) SetIndexState(name string, state State) (*Table, error) {
+	return t.changedIndex(name, func(x *Index) { x.State = state })
+}
+
+// RenameIndex returns the table with an index renamed.
+func (t *Table) RenameIndex(from, to string) (*Table, error) {
+	return t.changedIndex(from, func(x *Index) { x.Name = to })
+}
+
+func (t *Table) changedIndex(name string, f func(x *Index)) (*Table, error) {
 	return t.changed(func(t *Table) error {
 		x := t.Index(name)
 		if x == nil {
 			return fmt.Errorf("there is no index %q", name)
 		}
-		x.State = state
-		return nil
-	})
-}
-
-// RenameIndex returns the table with an index renamed.
-func (t *Table) RenameIndex(from, to string) (*Table, error) {
-	return t.changed(func(t *Table) error {
-		x := t.Index(from)
-		if x == nil {
-			return fmt.Errorf("there is no index %q", from)
-		}
-		x.Name = to
+		f(x)
 		return nil
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -167,7 +168,7 @@ func (t *Table) layoutOf(version uint64) (*Layout, error) {
 		}
 	}
 	if last := t.Layout().Version; version > uint64(last) {
-		return nil, newerRow(last, version)
+		return nil, corrupt.NewVersion("", "row", last, version)
 	}
 	return nil, damaged("row", 1, "a version of the table", version)
 }

@@ -248,10 +248,6 @@ func (b *binder) assignments(t *schema.Table, alias string, set []syntax.Assignm
 	return out
 }
 
-func (b *binder) delete(s *syntax.Delete) *boundUpdate {
-	return &boundUpdate{table: b.table(s.Table), query: b.rowQuery(s.Table, s.Alias, s.Where)}
-}
-
 // rowQuery is the query for the rows that UPDATE and DELETE change.
 func (b *binder) rowQuery(table syntax.Name, alias string, where syntax.Expr) *plan.Select {
 	sc := b.selectQuery(&syntax.Select{Pos: table.Pos,

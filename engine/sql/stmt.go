@@ -145,7 +145,8 @@ func (s *Stmt) bind(p params) (*binding, error) {
 		case *syntax.Update:
 			b.change = b.binder.update(tree)
 		case *syntax.Delete:
-			b.change = b.binder.delete(tree)
+			b.change = &boundUpdate{table: b.binder.table(tree.Table),
+				query: b.binder.rowQuery(tree.Table, tree.Alias, tree.Where)}
 		}
 		if t, outputs := returning(tree); outputs != nil {
 			b.returning = b.binder.returning(t, outputs)

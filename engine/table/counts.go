@@ -78,7 +78,7 @@ func (s countsOf) Range(t *schema.Table, x *schema.Index, lo, hi []byte, points 
 	first, step, ok := bucketsOf(x, lo, points, spreadParts)
 	n, looked := 0.0, 0
 	for b := first; ok && b < x.Buckets() && looked < spreadParts && n < enoughEntries; b += step {
-		m, err := s.partition(x.BucketPK(nil, b), span)
+		m, err := s.about(store.Partition(x.BucketPK(nil, b), span), enoughEntries, 1)
 		if err != nil {
 			return 0, false
 		}
@@ -124,10 +124,6 @@ func rowsIn(t *schema.Table, lo, hi []byte, points int) (rg store.Range, parts i
 		span.End = hi[len(pk):]
 	}
 	return store.Partition(from[:len(prefix)+len(pk)], span), 1, true
-}
-
-func (s countsOf) partition(pk []byte, span keycodec.Span) (float64, error) {
-	return s.about(store.Partition(pk, span), enoughEntries, 1)
 }
 
 // zonedParts is in how many stripes, or buckets, blocks are tested for their zones.

@@ -68,13 +68,6 @@ func (c *perTable[P]) of(t *schema.Table) (p P, err error) {
 	return c.program, nil
 }
 
-// conditionOf returns a condition to be compiled.
-func conditionOf(where expr.Expr) *perTable[expr.Program] {
-	return &perTable[expr.Program]{compile: func(t *schema.Table) (expr.Program, error) {
-		return compileFor(t, where)
-	}}
-}
-
 // statement changes the rows for which a predicate is true.
 type statement struct {
 	table  *Table
@@ -119,7 +112,9 @@ func (t *Table) where(ctx context.Context, where expr.Expr, found []expr.Expr, a
 		}
 	}
 	if where != nil && t.snap == nil {
-		s.test = conditionOf(where)
+		s.test = &perTable[expr.Program]{compile: func(t *schema.Table) (expr.Program, error) {
+			return compileFor(t, where)
+		}}
 		if _, err := s.test.of(t.Schema()); err != nil {
 			return 0, err
 		}

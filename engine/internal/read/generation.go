@@ -60,6 +60,3 @@ func (s *State) Switch(stripes *[base.NumStripes]stripe.Stripe, seq base.SeqNum,
 		over()
 	}
 }
-
-// Stripes returns the stripes that the moment reads.
-func (m *Moment) Stripes() *[base.NumStripes]stripe.Stripe { return m.node.gen.stripes }

@@ -28,7 +28,7 @@ func TestGenerationsBeginWithTheirSeq(t *testing.T) {
 				if err := m.Take(s); err != nil {
 					t.Error(err)
 				}
-				if gen := of[m.Stripes()]; int(m.Seq())%len(gens) != gen {
+				if gen := of[m.node.gen.stripes]; int(m.Seq())%len(gens) != gen {
 					t.Errorf("generation %d is read at %d", gen, m.Seq())
 				}
 				m.Release()

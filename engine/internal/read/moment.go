@@ -83,9 +83,6 @@ type Reader struct {
 // if that is not nil.
 func (s *State) Reader(at *Moment, tx *Overlay) Reader { return Reader{s, at, tx} }
 
-// State returns what the reader shares with all others.
-func (r *Reader) State() *State { return r.state }
-
 // Check returns ErrClosed if the database is closed or the moment is released, and ErrTxAge if that
 // has expired.
 func (r *Reader) Check() error {

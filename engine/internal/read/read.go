@@ -169,8 +169,5 @@ func (s *State) Error(err error) error {
 	return err
 }
 
-// NowMs returns the time that decides what has expired.
-func (s *State) NowMs() int64 { return s.env.NowMs() }
-
 // Hash returns the hash of an ordered key.
 func (s *State) Hash(key []byte) uint64 { return base.Hash(key, s.env.Seed) }

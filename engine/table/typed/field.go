@@ -92,18 +92,14 @@ func (f *field) scalar(p unsafe.Pointer) expr.Value {
 	case kindFloat32:
 		return expr.Float(float64(*(*float32)(p)))
 	case kindBytes:
-		return bytesValue(*(*[]byte)(p))
+		b := *(*[]byte)(p) // not copied
+		return expr.BytesOf(unsafe.String(unsafe.SliceData(b), len(b)))
 	case kindDecimal:
 		return expr.Decimal(*(*keycodec.Decimal)(p))
 	case kindIP:
 		return expr.IP(*(*netip.Addr)(p))
 	}
 	return expr.Prefix(*(*netip.Prefix)(p))
-}
-
-// bytesValue is expr.Bytes without a copy.
-func bytesValue(b []byte) expr.Value {
-	return expr.BytesOf(unsafe.String(unsafe.SliceData(b), len(b)))
 }
 
 // sliceHeader is the memory of a slice of any element type.

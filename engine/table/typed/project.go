@@ -65,8 +65,8 @@ func (p Projection[V]) All(ctx context.Context, r table.Reader,
 // AllNull is All with nil for NULL.
 func (p Projection[V]) AllNull(ctx context.Context, r table.Reader,
 	bindings ...Binding) iter.Seq2[*V, error] {
-	return func(yield func(*V, error) bool) {
-		err := p.query.make.each(ctx, r, bindings, func(values []expr.Value) (bool, error) {
+	return eachOf(func(yield func(*V) bool) error {
+		return p.query.make.each(ctx, r, bindings, func(values []expr.Value) (bool, error) {
 			var v *V
 			if !values[0].IsNull() {
 				v = new(V)
@@ -74,12 +74,9 @@ func (p Projection[V]) AllNull(ctx context.Context, r table.Reader,
 					return false, err
 				}
 			}
-			return yield(v, nil), nil
+			return yield(v), nil
 		})
-		if err != nil {
-			yield(nil, err)
-		}
-	}
+	})
 }
 
 // Explain returns the plan of the query.

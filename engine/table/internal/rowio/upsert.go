@@ -26,11 +26,7 @@ func (w *Writer) Upsert(ctx context.Context, row []expr.Value) error {
 	if err != nil {
 		return err
 	}
-	old := w.rules.Schema.Row()
-	if err := w.rules.Schema.Decode(old, it.Key, it.Value, nil); err != nil {
-		return err
-	}
-	return w.Replace(&it, old, row)
+	return w.overwrite(&it, row)
 }
 
 // insertOrReplace adds a row that is not there, or else the commit is built again.
