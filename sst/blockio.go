@@ -2,10 +2,13 @@ package sst
 
 import (
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
+	"math"
 
 	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/internal/corrupt"
+	"github.com/kstonedb/kstone/internal/vfs"
 )
 
 // Format: a block on disk is its payload and a trailer of 9 bytes:
@@ -131,4 +134,58 @@ func (h hex32) String() string {
 		b[i] = digits[h>>(28-4*i)&15]
 	}
 	return string(b[:])
+}
+
+// blockFile writes the blocks of a file, front to back. After an error nothing more is written.
+type blockFile struct {
+	f    vfs.File
+	id   fileID
+	out  []byte // encoded, not yet written
+	off  uint64 // in the file, of out's first byte
+	comp compressor
+	err  error
+}
+
+// offset returns where the next block starts.
+func (w *blockFile) offset() uint64 { return w.off + uint64(len(w.out)) }
+
+// writeBlock compresses a decoded block and appends it to the file, unless it has more than
+// maxRaw bytes.
+//
+// Invariant: what is written passes the check that a reader makes of its handle.
+func (w *blockFile) writeBlock(what string, raw []byte, codec Codec, maxRaw int,
+) (blockHandle, error) {
+	off, start := w.offset(), len(w.out)
+	if len(raw) > maxRaw {
+		w.err = tooLarge(what, len(raw), maxRaw)
+		return blockHandle{}, w.err
+	}
+	out, codec, err := w.comp.compress(w.out, raw, codec)
+	if err != nil {
+		w.err = err
+		return blockHandle{}, err
+	}
+	h := blockHandle{off: off, stored: uint32(len(out) - start), raw: uint32(len(raw))}
+	if size := int64(min(h.end(), math.MaxInt64)); !h.check(size, uint32(maxRaw)) {
+		w.err = fmt.Errorf("sst: %s at %d of %d bytes, %d when decoded, fails the check of readers",
+			what, off, h.stored, h.raw)
+		return blockHandle{}, w.err
+	}
+	w.out = w.id.appendTrailer(out, start, codec, len(raw), off)
+	if len(w.out) >= writeBytes {
+		return h, w.flush()
+	}
+	return h, nil
+}
+
+// flush writes what is collected.
+func (w *blockFile) flush() error {
+	n, err := w.f.Write(w.out)
+	w.off += uint64(n)
+	if err != nil {
+		w.err = fmt.Errorf("sst: write %s: %w", w.f.Name(), err)
+		return w.err
+	}
+	w.out = keep(w.out)
+	return nil
 }

@@ -85,14 +85,9 @@ func appendValueHeader(dst []byte, dbid [16]byte, num base.FileNum) []byte {
 // ValueWriter writes one value file, front to back. After an error every further call returns the
 // same error. It can be used again through Reset.
 type ValueWriter struct {
-	f     vfs.File
+	blockFile
 	num   base.FileNum
-	id    fileID
 	codec Codec
-	out   []byte // not yet written
-	off   uint64 // in the file, of out's first byte
-	comp  compressor
-	err   error
 }
 
 // Reset starts a file, which is empty or will be cut at its size.
@@ -110,24 +105,15 @@ func (w *ValueWriter) Add(dst, value []byte) ([]byte, error) {
 	if w.err != nil {
 		return nil, w.err
 	}
-	off, start := w.off+uint64(len(w.out)), len(w.out)
-	out, codec, err := w.comp.compress(w.out, value, w.codec)
+	h, err := w.writeBlock("large value", value, w.codec, MaxValueBytes)
 	if err != nil {
-		w.err = err
 		return nil, err
-	}
-	h := blockHandle{off: off, stored: uint32(len(out) - start), raw: uint32(len(value))}
-	w.out = w.id.appendTrailer(out, start, codec, len(value), off)
-	if len(w.out) >= writeBytes {
-		if err := w.flush(); err != nil {
-			return nil, err
-		}
 	}
 	return valueRef{w.num, h}.append(dst), nil
 }
 
 // SizeBytes returns the size of the file so far.
-func (w *ValueWriter) SizeBytes() int64 { return int64(w.off) + int64(len(w.out)) }
+func (w *ValueWriter) SizeBytes() int64 { return int64(w.offset()) }
 
 // Finish completes the file and returns its size. It neither syncs nor closes it.
 func (w *ValueWriter) Finish() (int64, error) {
@@ -139,17 +125,6 @@ func (w *ValueWriter) Finish() (int64, error) {
 	}
 	w.err = errors.New("sst: writer is finished")
 	return int64(w.off), nil
-}
-
-func (w *ValueWriter) flush() error {
-	n, err := w.f.Write(w.out)
-	w.off += uint64(n)
-	if err != nil {
-		w.err = fmt.Errorf("sst: write %s: %w", w.f.Name(), err)
-		return w.err
-	}
-	w.out = keep(w.out)
-	return nil
 }
 
 // valueFile returns a reader of the blocks of a value file.

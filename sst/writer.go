@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/kstonedb/kstone/internal/base"
@@ -19,13 +18,8 @@ import (
 // built. After an error every further call returns the same error. A Writer belongs
 // to one goroutine at a time and can be used again through Reset.
 type Writer struct {
-	f   vfs.File
-	o   WriterOptions
-	id  fileID
-	err error
-
-	out []byte // encoded, not yet written
-	off uint64 // offset in the file of out's first byte
+	blockFile
+	o WriterOptions
 
 	block     blockBuilder
 	raw       []byte // decoded form of the block being finished
@@ -34,7 +28,6 @@ type Writer struct {
 	parts     indexBuilder // by part of the index
 	ranges    []base.RangeTombstone
 	rangesLen int // upper bound of the decoded length of their block
-	comp      compressor
 
 	uses    map[base.FileNum]uint64 // bytes of value files that entries refer to
 	filters filterSet
@@ -389,52 +382,8 @@ func (w *Writer) writeIndex(what string, x *indexBuilder, p *indexPart, c *colum
 	return w.writeBlock(what, w.raw, w.metaCodec(), w.o.maxRawBytes)
 }
 
-// offset returns where the next block starts.
-func (w *Writer) offset() uint64 { return w.off + uint64(len(w.out)) }
-
 // tooLarge is the error of a block that no reader would accept.
 func tooLarge(what string, bytes, most int) error {
 	return fmt.Errorf("sst: %s of %d bytes, readers accept %d: %w", what, bytes, most,
 		base.ErrLimit)
-}
-
-// writeBlock compresses a decoded block and appends it to the file, unless it has more than
-// maxRaw bytes.
-//
-// Invariant: what is written passes the check that a reader makes of its handle.
-func (w *Writer) writeBlock(what string, raw []byte, codec Codec, maxRaw int,
-) (blockHandle, error) {
-	off, start := w.offset(), len(w.out)
-	if len(raw) > maxRaw {
-		w.err = tooLarge(what, len(raw), maxRaw)
-		return blockHandle{}, w.err
-	}
-	out, codec, err := w.comp.compress(w.out, raw, codec)
-	if err != nil {
-		w.err = err
-		return blockHandle{}, err
-	}
-	h := blockHandle{off: off, stored: uint32(len(out) - start), raw: uint32(len(raw))}
-	if size := int64(min(h.end(), math.MaxInt64)); !h.check(size, uint32(maxRaw)) {
-		w.err = fmt.Errorf("sst: %s at %d of %d bytes, %d when decoded, fails the check of readers",
-			what, off, h.stored, h.raw)
-		return blockHandle{}, w.err
-	}
-	w.out = w.id.appendTrailer(out, start, codec, len(raw), off)
-	if len(w.out) >= writeBytes {
-		return h, w.flush()
-	}
-	return h, nil
-}
-
-// flush writes what is collected.
-func (w *Writer) flush() error {
-	n, err := w.f.Write(w.out)
-	w.off += uint64(n)
-	if err != nil {
-		w.err = fmt.Errorf("sst: write %s: %w", w.f.Name(), err)
-		return w.err
-	}
-	w.out = keep(w.out)
-	return nil
 }
