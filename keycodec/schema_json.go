@@ -1,12 +1,11 @@
 package keycodec
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
+
+	"github.com/kstonedb/kstone/internal/base"
 )
 
 // Format: the JSON form of a schema is an array of objects with the members name, type
@@ -47,13 +46,8 @@ func (s Schema) MarshalJSON() ([]byte, error) {
 // members it does not know and for everything that NewSchema refuses.
 func (s *Schema) UnmarshalJSON(data []byte) error {
 	var in []fieldJSON
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil {
+	if err := base.UnmarshalStrict(data, &in); err != nil {
 		return fmt.Errorf("keycodec: reading a schema: %w", err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return errors.New("keycodec: reading a schema: more than one JSON value")
 	}
 	fields := make([]Field, len(in))
 	for i, f := range in {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -197,14 +198,9 @@ func MarshalExpr(e Expr) ([]byte, error) {
 // UnmarshalExpr reads the JSON form of an expression. It fails for members and operators
 // it does not know, and for what cannot be compiled.
 func UnmarshalExpr(data []byte) (Expr, error) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
 	var in *exprJSON
-	if err := d.Decode(&in); err != nil {
+	if err := base.UnmarshalStrict(data, &in); err != nil {
 		return nil, fmt.Errorf("expr: reading an expression: %w", err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("expr: reading an expression: more than one JSON value")
 	}
 	e, err := fromJSON(in, MaxDepth)
 	if err != nil {

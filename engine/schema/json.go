@@ -1,14 +1,12 @@
 package schema
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/kstonedb/kstone/engine/expr"
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec"
 	"github.com/kstonedb/kstone/keycodec/shard"
 )
@@ -110,20 +108,7 @@ func (k *keyJSON) UnmarshalJSON(data []byte) error {
 		return json.Unmarshal(data, &k.Column)
 	}
 	type plain keyJSON
-	return strict(data, (*plain)(k))
-}
-
-// strict reads one JSON value and refuses members that it does not know.
-func strict(data []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return errors.New("more than one JSON value")
-	}
-	return nil
+	return base.UnmarshalStrict(data, (*plain)(k))
 }
 
 // MarshalJSON implements json.Marshaler. The form is stable: equal tables give equal bytes
@@ -216,7 +201,7 @@ func (t *Table) indexJSON(x *Index) (indexJSON, error) {
 // fails for members it does not know and for everything that New refuses.
 func Parse(data []byte) (*Table, error) {
 	var in tableJSON
-	if err := strict(data, &in); err != nil {
+	if err := base.UnmarshalStrict(data, &in); err != nil {
 		return nil, fmt.Errorf("schema: reading a table: %w", err)
 	}
 	t, err := in.table()

@@ -1,13 +1,11 @@
 package composite
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 
+	"github.com/kstonedb/kstone/internal/base"
 	"github.com/kstonedb/kstone/keycodec/shard"
 )
 
@@ -53,13 +51,8 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 // and versions it does not know and for everything that NewSchema refuses.
 func (s *Schema) UnmarshalJSON(data []byte) error {
 	var in schemaJSON
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil {
+	if err := base.UnmarshalStrict(data, &in); err != nil {
 		return fmt.Errorf("composite: reading a schema: %w", err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return errors.New("composite: reading a schema: more than one JSON value")
 	}
 	if in.Version != schemaVersion {
 		return fmt.Errorf("composite: reading a schema: unknown version %d", in.Version)
