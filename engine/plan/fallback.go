@@ -23,6 +23,8 @@ const (
 	riskyFactor = 2
 	riskyCost   = 100_000 // nanoseconds
 	doubtFactor = 3       // of what a join was expected to cost
+	// safeFactor is up to how many times the least one is taken after it that may end early.
+	safeFactor = 1.5
 )
 
 // triedShare is the share of what a plan costs for which another one is tried before it if nothing
@@ -51,6 +53,11 @@ func (q *query) bounded(best Node, all []Node, skips bool) Node {
 		return cmp.Compare(wholeCost(a), wholeCost(b))
 	})
 	least := wholeCost(safe)
+	for _, n := range all {
+		if n.Estimate().Cost < safe.Estimate().Cost && wholeCost(n) <= safeFactor*least {
+			safe = n
+		}
+	}
 	risky := func(n Node) bool { return wholeCost(n) >= riskyFactor*least+riskyCost }
 	switch {
 	case rows <= maxFallback && risky(best):

@@ -27,7 +27,8 @@ func collect(index uint32, rows int, key func(i int64) []int64) plan.KeyStats {
 // the index that is right.
 //
 // Promise (plans): Combinations of values that do not occur, values beyond all others, lists
-// without the wanted value and groups whose first entries are of no use are expected to be so.
+// without the wanted value and groups whose first entries are of no use are expected to be so, and
+// a group that is sorted is read to its end, however small the first one is.
 func TestMendedRegrets(t *testing.T) {
 	w := newCatalog(t, `CREATE TABLE t (id INT PRIMARY KEY, region INT, cust INT, vip INT, day INT,
 		INDEX by_region (region, cust), INDEX by_vip (vip), INDEX by_day (day),
@@ -69,6 +70,9 @@ func TestMendedRegrets(t *testing.T) {
 		// So have the first rows of the first customer with many, and there are enough.
 		{"SELECT t.vip FROM t WHERE t.day < 1 ORDER BY t.cust LIMIT 10", "by_cust"},
 		{"SELECT t.vip FROM t WHERE t.day < 1 ORDER BY t.cust LIMIT 400", "by_day"},
+		// All rows of that customer are sorted. The VIPs are a hundredth of all, of two groups.
+		{"SELECT t.id FROM t WHERE t.day < 1 ORDER BY t.cust, t.vip LIMIT 10", "by_day"},
+		{"SELECT t.id FROM t WHERE t.region = 1 ORDER BY t.vip DESC, t.day LIMIT 10", "by_vip"},
 	} {
 		p := must(must(plan.Prepare(w.query(c.query), plan.Options{Stats: w})).Bind(nil))
 		if e := p.Explain(); !strings.HasPrefix(indexOfPlan(e), c.index) {

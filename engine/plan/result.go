@@ -118,14 +118,22 @@ func (f *finisher) priceSort(e *operator.Estimate, prefix []Order) {
 		e.Startup = e.Cost
 		return
 	}
-	groups, first := f.groupsWithin(prefix)
-	e.Startup = e.FirstRows(first*e.Rows) + c.SortCost(first*e.Rows, wanted)
+	groups, first := f.groupsWithin(prefix, wanted)
+	// The first group is read to its end, wherever its rows stand.
+	read := max(e.FirstRows(first*e.Rows), first*e.Cost)
+	e.Startup = read + c.SortCost(first*e.Rows, wanted)
 	e.Cost += groups * c.SortCost(e.Rows/groups, wanted)
+	e.Lead, e.LeadCost = 0, 0
 }
 
+// unknownGroups is how many groups there are taken to be at most if nothing is known of the values:
+// they may be few and large, so that a plan that ends after the first one is tried before another
+// one rather than chosen.
+const unknownGroups = 2
+
 // groupsWithin estimates how many groups are equal in terms that the rows are in the order of, and
-// the share of the first one.
-func (f *finisher) groupsWithin(prefix []Order) (groups, first float64) {
+// the share of the first one, or of an average one if it may be too small for so many wanted rows.
+func (f *finisher) groupsWithin(prefix []Order, wanted int64) (groups, first float64) {
 	groups = 1
 	for _, o := range prefix {
 		groups *= f.q.valuesOf(o.Expr, f.c)
@@ -138,12 +146,19 @@ func (f *finisher) groupsWithin(prefix []Order) (groups, first float64) {
 		}
 		e := newEstimator(p.rel, &f.q.scope.opt)
 		groups = min(groups, e.Distinct(p.index, min(columns, p.own)))
+		if e.Vague(nil) {
+			groups = min(groups, unknownGroups)
+		}
 		if p.fixed == 0 && !restricts(p.pred, p.rel.source, p.key.Ordinals[0]) {
 			first = e.FirstShare(p.index, p.reverse)
 		}
 	}
-	groups = max(1, min(groups, f.n.Estimate().Rows))
-	return groups, max(first, 1/groups)
+	rows := f.n.Estimate().Rows
+	groups = max(1, min(groups, rows))
+	if first == 0 || first*rows < float64(wanted) {
+		first = max(first, 1/groups)
+	}
+	return groups, first
 }
 
 // wanted is how many rows LIMIT and OFFSET ask for, as far as is known; negative is all.

@@ -78,6 +78,20 @@ func TestCollector(t *testing.T) {
 	}
 }
 
+// TestLongFrequentValues: statistics are one value in the catalogue, however long values are.
+//
+// Promise (plans): Values of more than a KiB are not among the frequent ones of statistics.
+func TestLongFrequentValues(t *testing.T) {
+	c := plan.NewCollector(1, 2)
+	for i := range 200 {
+		key := keycodec.AppendString(nil, strings.Repeat("x", 60_000+i%2))
+		c.Add(keycodec.AppendInt64(key, int64(i%2)), []int{len(key), len(key) + 8}, false, 10)
+	}
+	if n := len(must(json.Marshal(c.Stats()))); n > 100_000 {
+		t.Errorf("%d bytes", n)
+	}
+}
+
 // TestEstimatesFall checks that a query with one more condition is never expected to return
 // more rows: cardinality restriction testing (Ba, Rigger, 2024).
 //

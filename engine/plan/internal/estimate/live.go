@@ -70,15 +70,20 @@ func (e *Estimator) WithLive(l *Live) *Estimator {
 		return e
 	}
 	n, ok := l.counter.Rows(e.table)
-	if !ok || n < leastCounted {
-		return e
-	}
-	e.live = l
+	few := n < leastCounted
 	switch {
+	case !ok:
+		return e
+	case e.stats != nil && e.stats.Rows > maxDrift*n: // however few are left
+		e.rows = max(1, n)
+	case few:
 	case e.stats == nil:
 		e.rows = max(n, defaultRows)
-	case n > maxDrift*e.stats.Rows, e.stats.Rows > maxDrift*n:
+	case n > maxDrift*e.stats.Rows:
 		e.rows = n
+	}
+	if !few {
+		e.live = l
 	}
 	return e
 }

@@ -10,8 +10,12 @@ import (
 // sampleSize is how many keys a Collector keeps to make the histogram of.
 const sampleSize = 64 * HistogramSteps
 
-// maxBoundBytes bounds the keys of a histogram.
-const maxBoundBytes = 128
+// maxBoundBytes bounds the keys of a histogram, and maxHeavyBytes those of frequent values: keys of
+// 64 KiB would make a hundred MiB while they are collected, and ten in the catalogue.
+const (
+	maxBoundBytes = 128
+	maxHeavyBytes = 1024
+)
 
 // Collector makes the statistics of one key from its entries, in any order, in bounded
 // memory. It belongs to one goroutine.
@@ -51,10 +55,10 @@ func (c *Collector) Add(key []byte, ends []int, null bool, valueBytes int) {
 	for i := range min(len(ends), len(c.sketches)) {
 		c.sketches[i].Add(key[:ends[i]])
 	}
-	if len(ends) > 0 && !null {
+	if len(ends) > 0 && !null && ends[0] <= maxHeavyBytes {
 		c.heavy.add(key[:ends[0]])
 	}
-	if len(ends) > 1 {
+	if len(ends) > 1 && ends[1] <= maxHeavyBytes {
 		c.pairs.add(key[:ends[1]])
 	}
 	c.take(key)
