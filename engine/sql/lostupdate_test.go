@@ -1,6 +1,7 @@
 package sql_test
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -75,5 +76,31 @@ func TestLargeInsert(t *testing.T) {
 			t.Errorf("%s: %s rows", text, got)
 		}
 		exec(t, s, "DELETE FROM n WHERE v = 1")
+	}
+}
+
+// TestUpsertWhileIndexIsBuilt: while another unique index of its columns is built, ON CONFLICT
+// takes the one that has the rows.
+func TestUpsertWhileIndexIsBuilt(t *testing.T) {
+	var values []string
+	for i := range 600 { // more than a chunk of a build
+		values = append(values, fmt.Sprintf("(%d, %d, 0)", i, i))
+	}
+	for _, where := range []string{"", " WHERE v >= 0"} {
+		db := openDB(t)
+		s := sql.Open(db)
+		exec(t, s, "CREATE TABLE n (id INT PRIMARY KEY, u INT, v INT)")
+		exec(t, s, "CREATE UNIQUE INDEX old ON n (u)"+where)
+		exec(t, s, "INSERT INTO n VALUES "+strings.Join(values, ", "))
+		s.Progress = func(p table.Progress) {
+			if p.Done < 600 {
+				exec(t, sql.Open(db), "INSERT INTO n SELECT id + 1000, u, 1 FROM n "+
+					"ON CONFLICT (u) DO UPDATE SET v = excluded.v")
+			}
+		}
+		exec(t, s, "CREATE UNIQUE INDEX new ON n (u) INCLUDE (v)")
+		if got := queried(t, s, "SELECT count(*), sum(v) FROM n"); got != "600 600" {
+			t.Errorf("%s rows and changes with an index%s", got, where)
+		}
 	}
 }

@@ -50,7 +50,8 @@ func (b *binder) upsert(t *schema.Table, s *syntax.Insert) *boundUpsert {
 }
 
 // uniqueOf returns the primary key or unique index that has just the columns of ON CONFLICT: rather
-// one of all rows than a partial one.
+// one of all rows than a partial one, and that rather than one that is being built, which does not
+// have the rows yet that are in the way.
 func (b *binder) uniqueOf(t *schema.Table, u *syntax.Upsert) string {
 	var want schema.ColumnSet
 	for _, n := range u.Columns {
@@ -60,11 +61,17 @@ func (b *binder) uniqueOf(t *schema.Table, u *syntax.Upsert) string {
 	if same(t.KeyOrdinals()) {
 		return plan.PrimaryIndex
 	}
-	name := ""
+	name, most := "", 0
 	for _, x := range t.Indexes {
-		if x.Unique && x.State != schema.Dropping && same(x.Ordinals()) &&
-			(name == "" || x.Where == nil) {
-			name = x.Name
+		has := 3 // all rows
+		switch {
+		case x.State == schema.Building:
+			has = 1
+		case x.Where != nil:
+			has = 2
+		}
+		if x.Unique && x.State != schema.Dropping && same(x.Ordinals()) && has > most {
+			name, most = x.Name, has
 		}
 	}
 	if name == "" {
