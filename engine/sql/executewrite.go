@@ -63,7 +63,7 @@ func (in *boundInsert) reads() bool {
 		}) || in.upsert != nil && in.upsert.reads()
 }
 
-// insertParts inserts rows, in several transactions if they are many and in none.
+// insertParts inserts rows. Many are several transactions, unless the session is in one.
 func (s *Stmt) insertParts(ctx context.Context, t *table.Table, v *valuer, rows [][]expr.Value) (
 	Result, error) {
 	result, err := s.insertAll(ctx, t, v, rows)

@@ -209,8 +209,9 @@ func (t *Table[T]) keysOf(b *binding, rows []T) ([]store.Key, error) {
 
 // Row returns a row of values as a struct: of a change of the table, say, by the definition that it
 // has (package local). What is NULL, as all but the key is in TableChange.Key, is the zero value;
-// columns that the definition does not have are their default, or zero. Of nil, as Before is where
-// there was no row, the error matches table.ErrNotFound.
+// columns that the definition does not have are their default, or zero. A value of a column that
+// had another type is converted, or is an error. Of nil, as Before is where there was no row, the
+// error matches table.ErrNotFound.
 //
 //	for c, err := range local.Changes(ctx, e, from, &local.ChangesOptions{Tables: …}) {
 //		if err == nil && c.Kind == local.RowPut {
@@ -234,7 +235,11 @@ func (t *Table[T]) Row(def *schema.Table, values []expr.Value) (row T, err error
 		if v.IsNull() && !f.column.Nullable {
 			continue
 		}
-		if err := f.set(unsafe.Pointer(&row), v, true); err != nil {
+		v, err := f.column.Convert(v)
+		if err == nil {
+			err = f.set(unsafe.Pointer(&row), v, true)
+		}
+		if err != nil {
 			return row, err
 		}
 	}

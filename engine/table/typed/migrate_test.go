@@ -269,6 +269,12 @@ func TestRowsOfChanges(t *testing.T) {
 		if key, err := v2.Row(c.Table, c.Key); err != nil || key.ID != 1 || key.Body != "" {
 			t.Errorf("a change of %+v, %v", key, err)
 		}
+		if o := c.Table.Column("stars"); o >= 0 { // as of a wider column
+			wide := slices.Clone(c.Key)
+			wide[o] = expr.Int(1 << 32)
+			_, err := v2.Row(c.Table, wide)
+			wantIs(t, err, schema.ErrRange)
+		}
 		want = want[1:]
 	}
 	if len(want) > 0 {
