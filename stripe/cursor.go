@@ -96,6 +96,7 @@ type reading struct {
 	done    <-chan struct{} // of the context of the bounds, nil if it never ends
 	sources []*source       // newest first; the first used are in use
 	used    int
+	active  int // the source that is the active memtable; -1: none
 	runs    int // among the sources
 	scratch []base.RangeTombstone
 	merged  bool      // it cannot be plain
@@ -270,7 +271,9 @@ func (c *Cursor) Close() {
 	at := 0
 	for _, r := range c.readings[:c.opened] {
 		if c.started {
-			r.stripe.pass(r.view, c.merge.PassedIn(at, at+r.used-r.runs))
+			if r.active >= 0 {
+				r.stripe.pass(r.view, c.merge.PassedBy(at+r.active))
+			}
 			at += r.used
 		}
 		r.close()
@@ -287,11 +290,13 @@ func (r *reading) open(v *View, b *Bounds, overlay *memtable.Table) error {
 	if b.Ctx != nil {
 		r.done = b.Ctx.Done()
 	}
+	r.active = -1
 	if overlay != nil {
 		r.add().initTable(overlay, base.MaxSeqNum)
 	}
 	ranges := overlay != nil && overlay.HasRanges() || v.Active.HasRanges()
 	if t := v.Active; t.HasKeys() {
+		r.active = r.used
 		r.add().initTable(t, b.Snap)
 	}
 	for _, t := range v.Frozen {

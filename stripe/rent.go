@@ -48,8 +48,9 @@ const (
 	minPassed = 128
 )
 
-// pass notes that a read of the view has passed over n rows of memtables. Why not of files: if
-// versions are retained, a flush does not rid reads of them.
+// pass notes that a read of the view has passed over n rows of its active memtable. Why not of
+// others: a flush does not rid reads of rows of a transaction, nor, if versions are retained, of
+// those of files; and frozen memtables are being flushed.
 func (s *Stripe) pass(v *View, n int) {
 	if n < minPassed || v.Active.Tombstones() == 0 {
 		return

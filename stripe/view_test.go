@@ -14,6 +14,7 @@ import (
 	"github.com/kstonedb/kstone/internal/corrupt"
 	"github.com/kstonedb/kstone/internal/vfs"
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
+	"github.com/kstonedb/kstone/memtable"
 	"github.com/kstonedb/kstone/stripe"
 )
 
@@ -300,27 +301,40 @@ func TestErrorsOfTheCurrentViewAreReturned(t *testing.T) {
 }
 
 // Reads that pass over deleted rows make a flush due; not if these are in files, where a snapshot
-// keeps them.
+// keeps them, are flushed by now, or are deleted by a transaction.
 func TestLittered(t *testing.T) {
-	for _, flushed := range []bool{false, true} {
+	for _, where := range []string{"active", "frozen", "file", "transaction"} {
 		w := newWorld(t, vfs.NewMem())
 		w.fill(2000, "one")
 		w.snapshot()
-		for i := range 2000 {
-			w.commit(del(fmt.Sprintf("k%04d", i)))
+		var own *memtable.Table
+		if where == "transaction" {
+			own = memtable.New(memtable.Options{Seed: seed})
 		}
-		if flushed {
+		for i := range 2000 {
+			o := del(fmt.Sprintf("k%04d", i))
+			if own == nil {
+				w.commit(o)
+				continue
+			}
+			e := o.entry(w.seq + 1)
+			own.Put(e.Key, hashOf(e.Key), e.Seq, e.Kind, 0, nil, 0)
+		}
+		switch where {
+		case "frozen":
+			w.freeze()
+		case "file":
 			w.flush()
 		}
 		w.commit(del("k0000"))
 		for range 200 {
-			rows, err := w.scan(bounds("", "", w.seq, false), nil)
+			rows, err := w.scan(bounds("", "", w.seq, false), own)
 			if ok(t, err); len(rows) > 0 {
 				t.Fatalf("deleted: %q", rows)
 			}
 		}
-		if w.s.Littered(w.s.View()) == flushed {
-			t.Errorf("deletions are flushed: %t, and so a flush is due: %t", flushed, flushed)
+		if due := w.s.Littered(w.s.View()); due != (where == "active") {
+			t.Errorf("deletions in %s: a flush is due: %t", where, due)
 		}
 	}
 }

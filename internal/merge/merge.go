@@ -144,15 +144,15 @@ func (m *Merge) Release() {
 func (m *Merge) Err() error { return m.err }
 
 // Passed returns how many rows were not shown.
-func (m *Merge) Passed() int { return m.PassedIn(0, len(m.inputs)) }
-
-// PassedIn returns how many rows of the inputs [lo, hi), in the order of Add, were not shown.
-func (m *Merge) PassedIn(lo, hi int) (n int) {
-	for i := lo; i < hi; i++ {
-		n += int(m.inputs[i].passed)
+func (m *Merge) Passed() (n int) {
+	for i := range m.inputs {
+		n += m.PassedBy(i)
 	}
 	return n
 }
+
+// PassedBy returns how many rows of an input, by the order of Add, were not shown.
+func (m *Merge) PassedBy(i int) int { return int(m.inputs[i].passed) }
 
 // PassedOf adds to n[i] how many rows of part i were not shown.
 func (m *Merge) PassedOf(n []int32) {
