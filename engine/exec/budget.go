@@ -154,6 +154,7 @@ func (t *rowTable) add(row []expr.Value) {
 func (t *rowTable) clear() {
 	if len(t.chunks) > 0 {
 		clear(t.chunks[0])
+		clear(t.chunks[1:])
 		t.chunks = append(t.chunks[:0], t.chunks[0][:0])
 	}
 	t.bytes, t.count = t.bytes[:0], 0

@@ -112,6 +112,20 @@ func TestKeyTableMakesRoom(t *testing.T) {
 	}
 }
 
+// A table of rows that is cleared keeps one chunk.
+func TestClearedRowsAreNotHeld(t *testing.T) {
+	var rows rowTable
+	for range 3 * chunkRows {
+		rows.add([]expr.Value{expr.Int(1)})
+	}
+	rows.clear()
+	for i, chunk := range rows.chunks[:cap(rows.chunks)] {
+		if i > 0 && chunk != nil {
+			t.Errorf("chunk %d is kept", i)
+		}
+	}
+}
+
 // A small batch keeps its memory for the next query, one of wide rows or many places does not.
 func TestLargeBatchesAreNotKept(t *testing.T) {
 	fill := func(text string, columns, places int) (b probed) {
