@@ -93,7 +93,7 @@ func (db *DB) QueryMemory() int64 {
 
 // committable returns the error that a commit of a caller would get now.
 func (db *DB) committable() error {
-	if db.followed.Load() {
+	if db.followed.Load() && !db.reads.Closed() {
 		return ErrReadOnly
 	}
 	return db.writable()

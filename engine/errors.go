@@ -28,8 +28,8 @@ var (
 	// ErrTxAge: a transaction was rolled back before its Commit, as it was older than
 	// TxOptions.MaxAge; nothing was written.
 	ErrTxAge = kv.ErrTxAge
-	// ErrReadOnly: the database was opened read-only, or turned read-only after a
-	// failed write or sync; the cause is wrapped. Reads go on.
+	// ErrReadOnly: the database was opened read-only or is that of a ship.Follower, or turned
+	// read-only after a failed write or sync; then the cause is wrapped. Reads go on.
 	ErrReadOnly = kv.ErrReadOnly
 	// ErrRemoved: the database directory, or a file in it that is in use, has been removed
 	// from outside. The database is read-only then: the error matches ErrReadOnly, too.

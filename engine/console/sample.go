@@ -28,7 +28,7 @@ type Sample struct {
 	Time time.Time `json:"time"`
 	// Version is that of the newest commit, whichever process has made it.
 	Version uint64 `json:"version"`
-	// Reader says that another process may write: counters are those of this one.
+	// Reader says that the database is written elsewhere: counters are those of this process.
 	Reader bool `json:"reader"`
 	// Problem is why the database is not healthy, or "".
 	Problem string `json:"problem,omitempty"`

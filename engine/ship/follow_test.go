@@ -59,6 +59,7 @@ func TestFollow(t *testing.T) {
 	_, err := f.DB().Begin(ctx, nil)
 	wantIs(t, err, engine.ErrReadOnly)
 	ok(t, f.Close())
+	wantIs(t, f.DB().Put(own, nil), engine.ErrClosed)
 	db, err := openfs.Open(fsys, "copy", &engine.Options{MustExist: true})
 	ok(t, err)
 	ok(t, db.(*engine.DB).Put(own, nil))

@@ -161,8 +161,8 @@ type Limits struct {
 	// commits that require one item are not in conflict, and otherwise about as many as there are
 	// commits at a time. All processes must have the same.
 	Fences int
-	// Follows says that another process writes what this store reads, definitions of tables
-	// included, and knows nothing of its readers.
+	// Follows says that what this store reads is written elsewhere, definitions of tables
+	// included, by a writer that knows nothing of its readers.
 	Follows bool
 	// QueryBytes is what a query may keep in memory unless it is said otherwise: see
 	// table.Options.MemoryBytes. 0 is exec.DefaultMemoryBytes.

@@ -37,7 +37,7 @@ import (
 // on stays for twice that time: entries of an index are kept up while it is Retiring, and rows of a
 // table that was dropped are there. So each state and the next are both right.
 
-// A database of this process's engine that another process writes (Limits.Follows) has no fences,
+// A database of this process's engine that is written elsewhere (Limits.Follows) has no fences,
 // and its writer waits for nobody. So each query compares the versions of the catalogue's items in
 // its snapshot with those that are known, before it chooses the definitions and afterwards: what is
 // known only goes forward, so that it was the same in between. Only rows that are read by their key
