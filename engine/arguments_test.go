@@ -28,9 +28,8 @@ func TestWritesRefuseBadTerms(t *testing.T) {
 			"Delete":      func() error { return db.Delete(k, o) },
 			"DeleteIf":    func() error { return db.DeleteIf(k, engine.IfPresent(), o) },
 			"DeleteRange": func() error { return db.DeleteRange(k.PK, engine.SKCondition{}, o) },
-
-			"Put":   func() error { return db.Put(k, nil, o) },
-			"PutIf": func() error { return db.PutIf(k, nil, engine.IfAbsent(), o) },
+			"Put":         func() error { return db.Put(k, nil, o) },
+			"PutIf":       func() error { return db.PutIf(k, nil, engine.IfAbsent(), o) },
 			"InsertNew": func() error {
 				_, s, err := db.InsertNew(ctx, items, nil, o)
 				if s != (engine.DedupStats{}) {

@@ -167,6 +167,8 @@ func TestBadGathers(t *testing.T) {
 			engine.ErrInvalid},
 		"spans": {gather{PKs: pks, Spans: spans{span("b", "c"), span("a", "b")}},
 			engine.ErrInvalid},
+		"empty between": {gather{PKs: pks, Spans: spans{span("a", "d"), span("d", "a"),
+			span("c", "e")}}, engine.ErrInvalid},
 		"open":        {gather{PKs: pks, Spans: spans{{}, span("a", "b")}}, engine.ErrInvalid},
 		"position":    {gather{PKs: pks, StartAfter: pos}, engine.ErrEmptyPK},
 		"damaged":     {gather{PKs: pks, After: cursor[1:]}, engine.ErrInvalidCursor},

@@ -103,7 +103,7 @@ func TestSmallGathers(t *testing.T) {
 	spanLists := [][]keycodec.Span{
 		nil, {{Start: a}}, {{End: b}}, {{Start: a, End: a0}, {Start: b}}, {{Start: a0, End: a0}},
 		{{Start: b, End: a}, {Start: a, End: a0}, {Start: a0, End: b}}, {{End: []byte{}}},
-		{{Start: a, End: a0}, {Start: b, End: a}},
+		{{Start: a, End: b}, {Start: a0, End: a}},
 	}
 	pkLists := [][][]byte{{a}, {a, a0}, {a, a0, b, []byte("bb")}, {a0, []byte("none"), b}, nil}
 	slices.SortFunc(pkLists[3], bytes.Compare)
