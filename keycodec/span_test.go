@@ -183,10 +183,14 @@ func TestSpansOfTheLargestValueHaveNoEnd(t *testing.T) {
 }
 
 func TestSpansShareNoMemory(t *testing.T) {
-	s := must(keycodec.NewSchema(keycodec.Field{Name: "n", Type: keycodec.TypeInt64}))
-	span := must(s.RangeSpan(make([]any, 0, 4), keycodec.Including(1), keycodec.Including(2)))
-	start := bytes.Clone(span.Start)
-	span.End[7]++
+	s := must(keycodec.NewSchema(keycodec.Field{Name: "s", Type: keycodec.TypeString},
+		keycodec.Field{Name: "n", Type: keycodec.TypeInt8}))
+	span := must(s.RangeSpan([]any{"ab"}, keycodec.Including(1), keycodec.Excluding(3)))
+	start, end := must(s.Append(nil, "ab", 1)), must(s.Append(nil, "ab", 3))
+	if !bytes.Equal(span.Start, start) || !bytes.Equal(span.End, end) {
+		t.Errorf("the span is %x to %x, want %x to %x", span.Start, span.End, start, end)
+	}
+	clear(span.End)
 	if !bytes.Equal(span.Start, start) {
 		t.Error("changing the end of a span changes its start")
 	}
