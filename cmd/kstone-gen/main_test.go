@@ -97,6 +97,8 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 			"x.go:3: the name R is that of line 4"},
 		"a function's name": {"//kstone:table r var=f\ntype R struct {" + key + "}; func f() {}",
 			"x.go:3: the name f is that of line 6"},
+		"a variable's name": {"//kstone:table r var=v\ntype R struct {" + key + "}; var v int",
+			"x.go:3: the name v is that of line 6"},
 	} {
 		_, err := generate("x.go", []byte("package x\n\n"+c.source))
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {

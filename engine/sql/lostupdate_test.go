@@ -18,8 +18,8 @@ func writeAtATime(t *testing.T, db *table.DB, writers, each int, text string) {
 		all.Go(func() {
 			own := sql.Open(db)
 			for range each {
-				if _, err := own.Exec(t.Context(), text); err != nil {
-					t.Errorf("%s: %v", text, err)
+				if r, err := own.Exec(t.Context(), text); err != nil || r.Rows != 1 {
+					t.Errorf("%s: %d rows, %v", text, r.Rows, err)
 				}
 			}
 		})
@@ -55,6 +55,7 @@ func TestReadsOfInsert(t *testing.T) {
 		"INSERT OR REPLACE INTO n (v) SELECT max(v) + 1 FROM n",
 		"INSERT OR IGNORE INTO n (v) VALUES ((SELECT max(v) + 1 FROM n))",
 		"INSERT INTO n VALUES (7, 0) ON CONFLICT (id) DO UPDATE SET v = (SELECT max(v) FROM n) + 1",
+		"INSERT INTO n VALUES (7, 0) ON CONFLICT (id) DO UPDATE SET v = n.v + 1",
 	} {
 		exec(t, s, "DELETE FROM n")
 		exec(t, s, "INSERT INTO n VALUES (7, 0)")

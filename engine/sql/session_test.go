@@ -380,6 +380,11 @@ func TestStatementOfSeveralCommits(t *testing.T) {
 		strings.Contains(err.Error(), "several commits") {
 		t.Errorf("in a transaction: %v", err)
 	}
+	if _, err := s.Exec(t.Context(), "INSERT INTO t VALUES "+strings.Repeat("(1, 0), ", 10_000)+
+		"("+ids[rows-1]+", 0) ON CONFLICT DO UPDATE SET n = t.n + 1"); err == nil ||
+		strings.Contains(err.Error(), "several commits") {
+		t.Errorf("INSERT in a transaction: %v", err)
+	}
 	exec(t, s, "ROLLBACK")
 	for verb, done := range map[string]string{"INSERT": "10000", "INSERT OR REPLACE": "10000",
 		"INSERT OR IGNORE": "0"} {

@@ -106,9 +106,10 @@ func TestBufferAfterErrors(t *testing.T) {
 			t.Errorf("%d rows, then %d", waiting, buffer.Len())
 		}
 		ok(t, accounts.Delete(ctx, db, id.Eq(1)))
+		ok(t, buffer.Put(ctx, &account{ID: 3, Balance: 8})) // again
 		ok(t, buffer.Put(ctx, &account{ID: 5, Balance: 10}))
 		ok(t, buffer.Flush(ctx))
-		if n, err := accounts.Where(id.In(2, 5)).Count(ctx, db); n != 2 || err != nil {
+		if n, err := accounts.Where(id.In(2, 3, 5)).Count(ctx, db); n != 3 || err != nil {
 			t.Errorf("%d rows, %v", n, err)
 		}
 		if _, err := accounts.Get(ctx, db, id.Eq(4)); !errors.Is(err, table.ErrNotFound) {
