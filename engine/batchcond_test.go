@@ -87,8 +87,8 @@ func TestBatchConditions(t *testing.T) {
 	}
 }
 
-// Writes that a range delete of the batch covers count as operations, also when the batch
-// has been applied and grows further.
+// Writes that a range delete of the batch covers count as operations, as conditions do that
+// require nothing, also when the batch has been applied and grows further.
 func TestCoveredWritesCount(t *testing.T) {
 	db := openMemory(t, engine.Options{})
 	b := engine.NewBatch()
@@ -98,8 +98,9 @@ func TestCoveredWritesCount(t *testing.T) {
 	if b.Len() != 3 {
 		t.Errorf("%d operations, want 3", b.Len())
 	}
+	ok(t, b.Require(pk("q"), engine.Condition{}))
 	ok(t, b.PutIf(pk("q"), nil, engine.IfPresent()))
-	wantCondition(t, db.Apply(ctx, b), 3, pk("q"), false)
+	wantCondition(t, db.Apply(ctx, b), 4, pk("q"), false)
 	if b.Reset(); b.Len() != 0 {
 		t.Errorf("%d operations after Reset", b.Len())
 	}

@@ -278,7 +278,7 @@ func TestOpenBlocks(t *testing.T) {
 		}
 	}
 	// A scan takes no longer block than readers do, and no empty one.
-	for raw, want := range map[uint32]bool{maxDataBytes: true, maxDataBytes + 1: false, 0: false} {
+	for raw, want := range map[uint32]bool{72 << 20: true, 72<<20 + 1: false, 0: false} {
 		payload := make([]byte, 2000)
 		if raw == 0 {
 			payload = nil
