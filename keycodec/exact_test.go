@@ -322,6 +322,19 @@ func TestFieldsNameTheirValues(t *testing.T) {
 		if err == nil || string(got) != "dst" || !strings.Contains(err.Error(), `field "price"`) {
 			t.Errorf("%v for %s: %q, error %v", c.value, c.typ, got, err)
 		}
+		switch v := c.value.(type) {
+		case netip.Addr:
+			got, err = keycodec.AppendIP([]byte("dst"), v)
+		case netip.Prefix:
+			got, err = keycodec.AppendIPPrefix([]byte("dst"), v)
+		case keycodec.Decimal:
+			got, err = keycodec.AppendFixed([]byte("dst"), v, 0)
+		case time.Time:
+			got, err = keycodec.AppendTime([]byte("dst"), v, keycodec.Nanosecond)
+		}
+		if err == nil || string(got) != "dst" {
+			t.Errorf("%v appended without a field: %q, error %v", c.value, got, err)
+		}
 	}
 }
 
