@@ -63,11 +63,15 @@ func TestPageGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(string(want), "\n")
-	for i, line := range strings.Split(text, "\n") {
+	got := strings.Split(text, "\n")
+	for i, line := range got {
 		if i >= len(lines) || line != lines[i] {
 			t.Fatalf("line %d is %q; the golden file, which -update writes, has %q", i+1, line,
 				lines[min(i, len(lines)-1)])
 		}
+	}
+	if len(got) < len(lines) {
+		t.Fatalf("the page ends before line %d, %q", len(got)+1, lines[len(got)])
 	}
 	var b strings.Builder
 	if err := report.Write(&b, &peers.Kind, sample(), "", ""); err != nil ||
