@@ -230,10 +230,11 @@ func TestMissingManifestIsNamed(t *testing.T) {
 	ok(t, mem.Remove(manifestPath(1)))
 	want := "corrupt manifest number in CURRENT at offset 28: want that of an existing file, " +
 		"got MANIFEST-000001"
-	if _, _, err := manifest.Load(mem, dir); err == nil || err.Error() != want {
+	_, _, err := manifest.Load(mem, dir)
+	if !errors.Is(err, corrupt.ErrCorrupt) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	_, _, err := manifest.Load(mem, "nowhere")
+	_, _, err = manifest.Load(mem, "nowhere")
 	wantIs(t, err, fs.ErrNotExist)
 }
 
