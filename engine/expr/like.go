@@ -11,7 +11,7 @@ import (
 // LikePrefix returns what every text that matches the pattern begins with. exact means
 // that only this text matches, begins that all texts with this prefix do; otherwise the
 // pattern has to be matched as well, as one that is not UTF-8: its bytes stand for no part of a
-// character. escape is 0 if there is none. Under a collation the prefix is a folded text.
+// character. escape is 0 without one. Under a collation the prefix is a folded text.
 func LikePrefix(pattern string, escape rune) (prefix string, exact, begins bool) {
 	var b strings.Builder
 	valid := utf8.ValidString(pattern)

@@ -75,7 +75,7 @@ func TestEstimatedRows(t *testing.T) {
 
 // TestTableThatShrank: five rows are left of those that statistics are of.
 //
-// Promise (plans): A table of which few rows are left is known to be small, whatever its statistics
+// Promise (plans): A table that has few rows left is known to be small, whatever its statistics
 // say.
 func TestTableThatShrank(t *testing.T) {
 	w := newWorld(t, 5000, false)

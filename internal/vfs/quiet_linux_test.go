@@ -33,7 +33,7 @@ func TestQuietReads(t *testing.T) {
 	}
 	coarse := 0
 	for i := range 100 {
-		name, other := fmt.Sprint(i), fmt.Sprint(i, " of which nobody asks")
+		name, other := fmt.Sprint(i), fmt.Sprint(i, " that nobody asks about")
 		w, beside := create(name), create(other)
 		ok(t, os.Chtimes(w.Name(), long, time.Time{}))
 		r, err := d.Open(w.Name())
