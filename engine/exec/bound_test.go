@@ -127,6 +127,32 @@ func TestLookupsWithoutRoom(t *testing.T) {
 	}
 }
 
+// TestLookupsAfterOthers joins by lookups after joins that ended in the middle of a batch, whose
+// memory they use.
+func TestLookupsAfterOthers(t *testing.T) {
+	w, left, right := boundWorld(t)
+	w.bound = func() float64 { return math.Inf(1) } // they go on
+	sel := plan.Select{From: []plan.Source{{Table: left}, {Table: right}},
+		Joins:   []plan.Join{{On: expr.Cmp{Op: expr.Eq, L: left.Ref(0, 1), R: right.Ref(1, 1)}}},
+		Where:   expr.Cmp{Op: expr.Ge, L: left.Ref(0, 1), R: expr.Const{Value: expr.Int(2)}},
+		Columns: []plan.Output{{Expr: left.Ref(0, 0)}, {Expr: right.Ref(1, 0)}},
+		Hints:   plan.Hints{ForceJoin: "lookup", ForceOrder: true}}
+	want, _, err := w.run(&sel, plan.Options{}, exec.Options{})
+	ok(t, err)
+	ended := sel
+	ended.Limit = expr.Param{Index: 0}
+	for range 10 {
+		got, _, err := w.run(&ended, plan.Options{}, exec.Options{}, expr.Int(2))
+		if err != nil || !slices.Equal(got, want[:2]) {
+			t.Fatalf("the first rows are %v, %v", got, err)
+		}
+		got, _, err = w.run(&sel, plan.Options{}, exec.Options{})
+		if err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%d rows, %v, want %d", len(got), err, len(want))
+		}
+	}
+}
+
 // TestLimitThatIsNotReached reads in the order of an index for the first row of a condition that no
 // row satisfies, until all rows are read otherwise.
 //
