@@ -70,3 +70,42 @@ func TestImportOfARowThatIsTooLarge(t *testing.T) {
 		t.Errorf("%s%v", out.String(), err)
 	}
 }
+
+// A dump has all tables as they are at one moment.
+func TestDumpOfOneMoment(t *testing.T) {
+	ctx, s := context.Background(), remotetest.New(false, 100)
+	defer s.Close()
+	db, err := table.OpenStore(ctx, s, nil)
+	ok(t, err)
+	defer db.Close()
+	all := &cli.Tables{DB: db, SQL: sql.Open(db)}
+	ok(t, execAll(ctx, all, "CREATE TABLE a (id INT PRIMARY KEY, v TEXT);"+
+		"CREATE TABLE b (id INT PRIMARY KEY);"+
+		"INSERT INTO a VALUES (1, repeat('x', 40000)), (2, repeat('y', 40000))"))
+	out := &firstWrite{then: func() {
+		ok(t, execAll(ctx, &cli.Tables{DB: db, SQL: sql.Open(db)}, "INSERT INTO b VALUES (3)"))
+	}}
+	ok(t, dump(ctx, &cli.App{Out: out, Err: io.Discard}, all, nil))
+	text := out.String()
+	if out.then != nil || !strings.Contains(text, "yyy") || strings.Contains(text, "(3)") {
+		t.Errorf("the dump has %d bytes, and of b: %s", len(text), text[max(0, len(text)-100):])
+	}
+	if all.SQL.InTransaction() {
+		t.Error("the transaction of the dump is open")
+	}
+}
+
+// firstWrite calls a function after its first write.
+type firstWrite struct {
+	strings.Builder
+	then func()
+}
+
+func (w *firstWrite) Write(b []byte) (int, error) {
+	n, err := w.Builder.Write(b)
+	if w.then != nil {
+		w.then()
+		w.then = nil
+	}
+	return n, err
+}

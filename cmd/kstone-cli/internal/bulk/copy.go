@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -92,7 +93,7 @@ func copyAll(ctx context.Context, a *cli.App, src, dest *cli.Tables, names []str
 		fmt.Fprintln(a.Out, c.Summary())
 	}
 	if all {
-		if err := copyViews(ctx, src, dest); err != nil {
+		if err := copyViews(ctx, a, src, dest); err != nil {
 			return err
 		}
 	}
@@ -101,21 +102,37 @@ func copyAll(ctx context.Context, a *cli.App, src, dest *cli.Tables, names []str
 	return err
 }
 
-// copyViews makes the views that are missing.
-func copyViews(ctx context.Context, src, dest *cli.Tables) error {
+// copyViews makes the views that are missing, each after those that it reads.
+func copyViews(ctx context.Context, a *cli.App, src, dest *cli.Tables) error {
+	var missing []string
 	for _, v := range src.Views() {
-		if _, err := dest.View(v.Name); err == nil {
+		if _, err := dest.View(v.Name); err != nil {
+			missing = append(missing, v.Name)
 			continue
 		}
-		text, err := sql.ViewDefinitions(src.DB, v.Name)
-		if err != nil {
+		want, err := sql.ViewDefinitions(src.DB, v.Name)
+		have, other := sql.ViewDefinitions(dest.DB, v.Name)
+		if err = errors.Join(err, other); err != nil {
 			return err
 		}
-		if _, err := dest.SQL.Exec(ctx, text); err != nil {
-			return fmt.Errorf("view %s: %w", v.Name, err)
+		if have != want {
+			return cli.Usage("view %s has another definition in DEST:\n%s", v.Name, have).
+				WithHint("drop it there, or change it to\n%s", want)
 		}
 	}
-	return nil
+	if len(missing) == 0 {
+		return nil
+	}
+	text, err := sql.ViewDefinitions(src.DB, missing...)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(text) { // of a view that reads what is gone
+		if strings.HasPrefix(line, "--") {
+			fmt.Fprintf(a.Err, "not copied: %s", strings.TrimPrefix(line, "-- "))
+		}
+	}
+	return create(ctx, dest, text)
 }
 
 // copier copies one table from another database.

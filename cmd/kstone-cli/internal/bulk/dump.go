@@ -47,8 +47,15 @@ those.`,
 	return cmd
 }
 
-// dump writes the statements that make tables, of all if no names are given.
+// dump writes the statements that make tables, of all if no names are given, with the rows of one
+// moment: another program may write meanwhile.
 func dump(ctx context.Context, a *cli.App, t *cli.Tables, names []string) error {
+	if !t.SQL.InTransaction() { // of a shell
+		if _, err := t.SQL.Exec(ctx, "BEGIN READ ONLY"); err != nil {
+			return err
+		}
+		defer t.SQL.Rollback()
+	}
 	var found []*table.Table
 	var views []string
 	for _, name := range names {

@@ -43,7 +43,7 @@ func OpenTarget(ctx context.Context, a *cli.App, dest *cli.Tables, name, definit
 func (t *Target) open(ctx context.Context, name, want string) (err error) {
 	if t.to, err = t.dest.Table(name); errors.Is(err, table.ErrNoTable) {
 		t.fresh = true
-		if err = t.create(ctx, want); err == nil {
+		if err = create(ctx, t.dest, want); err == nil {
 			t.to, err = t.dest.Table(name)
 		}
 	}
@@ -56,7 +56,7 @@ func (t *Target) open(ctx context.Context, name, want string) (err error) {
 	}
 	// A copy that was killed may have left a table without its last indexes.
 	if rest, ok := strings.CutPrefix(want, have); ok && rest != "" {
-		if err := t.create(ctx, rest); err != nil {
+		if err := create(ctx, t.dest, rest); err != nil {
 			return err
 		}
 		have = want
@@ -100,9 +100,9 @@ func (t *Target) Analyze(ctx context.Context) error {
 	return err
 }
 
-// create makes the table, or what is missing of it.
-func (t *Target) create(ctx context.Context, definition string) error {
-	parts, err := t.dest.SQL.PrepareParts(definition)
+// create runs the statements of definitions.
+func create(ctx context.Context, dest *cli.Tables, definitions string) error {
+	parts, err := dest.SQL.PrepareParts(definitions)
 	for _, stmt := range parts {
 		if err == nil {
 			_, err = stmt.Exec(ctx)

@@ -190,6 +190,9 @@ func (t *Tables) Find(name string) (*table.Table, error) {
 	if names := t.Names(); len(names) > 0 {
 		hint = "there are: " + strings.Join(names[:min(len(names), 20)], ", ")
 	}
+	if _, err := t.View(name); err == nil {
+		hint = name + " is a view: SELECT reads it and DROP VIEW removes it, with the command sql"
+	}
 	return nil, Advise(fmt.Errorf("there is no table %s%w", name, Quiet(err)), hint)
 }
 

@@ -73,46 +73,77 @@ func definition(a *cli.App, arg string) (string, error) {
 	return string(text), err
 }
 
+// createTables makes the tables of definitions. With ifMissing those that exist stay.
 func createTables(ctx context.Context, a *cli.App, path, text string, ifMissing bool) error {
-	var def *schema.Table
-	if strings.HasPrefix(strings.TrimSpace(text), "{") {
-		var err error
-		if def, err = schema.Parse([]byte(text)); err != nil {
-			return cli.Usage("%v", err)
-		}
-	} else if err := onlyDefinitions(text); err != nil {
-		return err
-	}
-	return a.WithTables(ctx, path, cli.Create, func(t *cli.Tables) error {
-		var err error
-		if def != nil {
-			_, err = t.CreateTable(ctx, def)
-		} else {
-			err = runSQL(ctx, a, t, text, nil)
-		}
+	wanted := func(err error) error {
 		if ifMissing && errors.Is(err, table.ErrExists) {
 			return nil
 		}
 		return err
-	})
-}
-
-// onlyDefinitions refuses statements other than CREATE.
-func onlyDefinitions(text string) error {
-	parts, err := sql.Split(text)
+	}
+	if strings.HasPrefix(strings.TrimSpace(text), "{") {
+		defs, err := parseTables(text)
+		if err != nil {
+			return cli.Usage("%v", err)
+		}
+		return a.WithTables(ctx, path, cli.Create, func(t *cli.Tables) error {
+			for _, def := range defs {
+				if _, err := t.CreateTable(ctx, def); wanted(err) != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	parts, err := onlyDefinitions(text)
 	if err != nil {
 		return err
 	}
+	return a.WithTables(ctx, path, cli.Create, func(t *cli.Tables) error {
+		for _, p := range parts {
+			err := runSQL(ctx, a, t, text[p.Pos:p.End], nil)
+			if wanted(err) != nil {
+				return placed(err, strings.Count(text[:p.Pos], "\n"))
+			}
+		}
+		return nil
+	})
+}
+
+// parseTables reads definitions as JSON, one after the other.
+func parseTables(text string) (defs []*schema.Table, err error) {
+	in := json.NewDecoder(strings.NewReader(text))
+	for {
+		var raw json.RawMessage
+		if err := in.Decode(&raw); err == io.EOF {
+			return defs, nil
+		} else if err != nil {
+			return nil, err
+		}
+		def, err := schema.Parse(raw)
+		if err != nil {
+			return nil, err
+		}
+		defs = append(defs, def)
+	}
+}
+
+// onlyDefinitions returns the statements of a text. It refuses others than CREATE.
+func onlyDefinitions(text string) ([]sql.Part, error) {
+	parts, err := sql.Split(text)
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range parts {
 		if !slices.Contains([]string{"CREATE TABLE", "CREATE INDEX", "CREATE VIEW"}, p.Verb) {
-			return cli.Usage("table create takes CREATE TABLE, CREATE INDEX and CREATE VIEW only").
-				WithHint("the command sql runs all statements")
+			return nil, cli.Usage("table create takes CREATE TABLE, CREATE INDEX and CREATE VIEW " +
+				"only").WithHint("the command sql runs all statements")
 		}
 	}
 	if len(parts) == 0 {
-		return cli.Usage("there is no definition in it")
+		return nil, cli.Usage("there is no definition in it")
 	}
-	return nil
+	return parts, nil
 }
 
 func tableListCommand(a *cli.App) *cobra.Command {

@@ -23,7 +23,8 @@ type Word struct {
 // Split cuts a line into words, which are separated by spaces. Inside of single quotes
 // everything stands for itself. Inside of double quotes escapes work as in Go: \n,
 // \x00, \u00e9, \". Outside of quotes a backslash makes the next character ordinary. A
-// # at the start of a word begins a comment.
+// # at the start of a word begins a comment, and so does -- at the start of the line,
+// as in statements, unless it begins a flag.
 func Split(line string) ([]Word, error) {
 	words, open, err := scan(line)
 	if err == nil && open {
@@ -60,7 +61,7 @@ func scan(line string) (words []Word, open bool, err error) {
 		case unicode.IsSpace(r):
 			i += size
 			continue
-		case r == '#':
+		case r == '#', len(words) == 0 && isComment(line[i:]):
 			return words, false, nil
 		}
 		word := Word{Start: i}
@@ -73,6 +74,12 @@ func scan(line string) (words []Word, open bool, err error) {
 		words = append(words, word)
 	}
 	return words, open, nil
+}
+
+func isComment(line string) bool {
+	rest, ok := strings.CutPrefix(line, "--")
+	r, _ := utf8.DecodeRuneInString(rest)
+	return ok && !unicode.IsLetter(r)
 }
 
 // scanWord reads the word at i and returns where it ends.
