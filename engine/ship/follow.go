@@ -63,9 +63,6 @@ type FollowMetrics struct {
 	Err         error // see Follower.Err
 }
 
-// followRetain is how much log a follower keeps: its last commit proves which history it has.
-const followRetain = 1 << 20
-
 // Follow restores the last commit of a destination into dir, unless a follower has done so, and
 // goes on with what is shipped from then on. If that has a gap, since the follower was away for
 // longer than the log is kept, it restores the last commit again, in place of what it has made;
@@ -84,7 +81,6 @@ func followOn(ctx context.Context, d Destination, fsys vfs.FS, dir string, o *Fo
 	}
 	f.o.Interval = cmp.Or(f.o.Interval, time.Second)
 	f.o.Logger = cmp.Or(f.o.Logger, slog.New(slog.DiscardHandler))
-	f.o.Open.RetainBytes = cmp.Or(f.o.Open.RetainBytes, followRetain)
 	f.alarm = alarm{"following", f.o.Logger, f.o.OnError}
 	if f.o.Interval < 0 {
 		return nil, invalid("Interval %v is negative", f.o.Interval)
@@ -254,7 +250,6 @@ func (f *Follower) poll(ctx context.Context) (m FollowMetrics, err error) {
 		return m, err
 	}
 	a := &applier{db: f.db, src: source.Of(f.db), to: base.MaxSeqNum}
-	from := a.src.Log.LastSeq()
 	for i := range s.chain {
 		o := &s.chain[i]
 		last := a.src.Log.LastSeq()
@@ -271,6 +266,12 @@ func (f *Follower) poll(ctx context.Context) (m FollowMetrics, err error) {
 		f.mu.Lock()
 		f.m.Time = time.UnixMilli(o.ms)
 		f.mu.Unlock()
+		// Why after each: with engine.WaitForConsumers the next commit may wait for the mark.
+		if a.src.Log.LastSeq() > last {
+			if err := errors.Join(f.db.Sync(ctx), f.moveMark()); err != nil {
+				return m, err
+			}
+		}
 	}
 	last := a.src.Log.LastSeq()
 	if n := len(s.bases); n > 0 && s.bases[n-1].seq > last {
@@ -280,10 +281,7 @@ func (f *Follower) poll(ctx context.Context) (m FollowMetrics, err error) {
 	f.mu.Lock()
 	m = FollowMetrics{Version: uint64(last), Time: f.m.Time}
 	f.mu.Unlock()
-	if last > from {
-		err = errors.Join(f.db.Sync(ctx), f.moveMark())
-	}
-	return m, err
+	return m, nil
 }
 
 // done reports whether an object that ends with the last commit was read by this follower.

@@ -320,3 +320,52 @@ func wantVersion(t *testing.T, f *ship.Follower, version uint64) {
 		t.Fatalf("the follower has %q of version %d, want %d", it.Value, it.Version, version)
 	}
 }
+
+// A follower catches up though its log is bounded, and what it has made takes the place of the
+// database that it followed.
+//
+// Promise (shipping): The database of a follower that is closed has the settings of the one that it
+// followed, and ships to another destination; nothing waits for the follower that it was.
+func TestFollowerTakesOver(t *testing.T) {
+	h := newHarbor(t)
+	h.opts.RetainBytes = 2 << 20
+	h.reopen()
+	h.put()
+	s := h.start(ship.Options{})
+	h.shipped(s)
+	wait, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	large := func() { // more than is retained
+		for range 12 {
+			h.last++
+			ok(t, h.db.Put(engine.Key{PK: []byte("k")}, make([]byte, 512<<10)))
+			ok(t, s.WaitFor(wait, h.last))
+		}
+	}
+	fsys, open := vfs.NewMem(), small
+	open.RetainBytes, open.RetainLimit = 0, engine.WaitForConsumers
+	ok(t, follow(t, h, fsys, ship.FollowOptions{Open: open}).Close())
+	large()
+	f := follow(t, h, fsys, ship.FollowOptions{Open: open})
+	ok(t, f.WaitFor(wait, h.last))
+	ok(t, f.Close())
+	ok(t, s.Close(ctx))
+	ok(t, h.db.Close())
+	db, err := openfs.Open(fsys, "copy", &open)
+	ok(t, err)
+	h.db = db.(*engine.DB)
+	for _, set := range h.db.Settings() {
+		if set.Name == "retain-bytes" && set.Value != "2MiB" {
+			t.Errorf("%s is %s", set.Name, set.Value)
+		}
+	}
+	_, err = h.tryStart(ship.Options{})
+	wantIs(t, err, ship.ErrOther) // what it follows may go on by itself
+	h.dest = &counting{Destination: ship.DirectoryOn(h.disk, "next")}
+	s = h.start(ship.Options{})
+	large()
+	ok(t, s.Close(ctx))
+	if all := h.db.Consumers(); len(all) != 1 {
+		t.Errorf("consumers %+v", all)
+	}
+}
