@@ -82,7 +82,10 @@ func (b *binder) columnDef(d *syntax.ColumnDef) schema.Column {
 // defaultFor returns the default that an expression gives a column; nil is NULL.
 func (b *binder) defaultFor(c *schema.Column, e syntax.Expr) *expr.Value {
 	v := b.constant(e)
-	if !c.List && c.Kind().Numeric() && v.Kind() == expr.KindString { // MySQL shows DEFAULT '0'
+	// MySQL shows DEFAULT '0', and has BOOL DEFAULT 0, as SQLite does.
+	to, from := c.Kind(), v.Kind()
+	if !c.List && (from == expr.KindString && (to.Numeric() || to == expr.KindBool) ||
+		from.Numeric() && to == expr.KindBool) {
 		v = b.constant(&syntax.Cast{At: syntax.At{Pos: e.Position()}, X: e,
 			To: typeNamed(c.CastType().String())})
 	}
