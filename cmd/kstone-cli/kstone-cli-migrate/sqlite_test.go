@@ -14,7 +14,7 @@ import (
 var statements = map[string]string{
 	"small": `
 		CREATE TABLE towns (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL DEFAULT 'x',
-			people INT, area REAL, big NUMERIC, capital BOOLEAN,
+			people INT DEFAULT (1 + 2), area REAL, big NUMERIC, capital BOOLEAN DEFAULT 0,
 			seen DATETIME DEFAULT CURRENT_TIMESTAMP, flag BLOB,
 			size AS (people * 2) STORED, CHECK (people >= 0));
 		CREATE UNIQUE INDEX by_name ON towns (name, people DESC);
@@ -51,7 +51,19 @@ var statements = map[string]string{
 	"wal": `
 		PRAGMA journal_mode = wal; CREATE TABLE t (a INT PRIMARY KEY); INSERT INTO t VALUES (1);`,
 	"long": `
-		CREATE TABLE t (a TEXT PRIMARY KEY); INSERT INTO t VALUES ('a'), (hex(zeroblob(40000)));`,
+		CREATE TABLE t (a TEXT PRIMARY KEY); INSERT INTO t VALUES ('a'), (hex(zeroblob(40000)));
+		CREATE TABLE u (id INTEGER PRIMARY KEY, v TEXT); CREATE INDEX by_v ON u (v);
+		INSERT INTO u VALUES (1, 'a'), (2, hex(zeroblob(40000))), (3, 'c');
+		CREATE TABLE v (v TEXT); INSERT INTO v VALUES ('a');
+		CREATE TABLE w (id INTEGER PRIMARY KEY) WITHOUT ROWID;`,
+	"moves": `
+		CREATE TABLE t (id INTEGER PRIMARY KEY, v INT UNIQUE);
+		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+			INSERT INTO t SELECT i, i FROM n;`,
+	"moved": ` -- of the last row to the first, and of two rows to each other
+		UPDATE t SET v = -1 WHERE id = 2000; UPDATE t SET v = 2000 WHERE id = 1;
+		UPDATE t SET v = -2 WHERE id = 2; UPDATE t SET v = 2 WHERE id = 1999;
+		UPDATE t SET v = 1999 WHERE id = 2;`,
 }
 
 func makeSQLite(path, step string) error {

@@ -109,3 +109,23 @@ func (w *firstWrite) Write(b []byte) (int, error) {
 	}
 	return n, err
 }
+
+// Large rows are copied a few at a time: several chunks are in memory together.
+func TestChunksOfLargeRows(t *testing.T) {
+	ctx := context.Background()
+	a, all := inMemory(t)
+	ok(t, execAll(ctx, all, fmt.Sprintf("CREATE TABLE t (id INT PRIMARY KEY, v BYTES, l TEXT[]);"+
+		"INSERT INTO t VALUES (1, X'%[1]s', []), (2, X'%[1]s', []), (3, X'', ['%[1]s']), "+
+		"(4, X'%[1]s', [])", strings.Repeat("00", CopyBytes/2))))
+	snap, err := all.Snapshot(ctx)
+	ok(t, err)
+	defer snap.Close()
+	c := &copier{Target: Target{app: a, dest: all}, snap: snap}
+	ok(t, c.open(ctx, "t"))
+	ok(t, c.chunks(ctx, func(chunk [][]expr.Value) error {
+		if len(chunk) > 2 {
+			t.Errorf("%d rows in a chunk", len(chunk))
+		}
+		return nil
+	}))
+}

@@ -149,8 +149,21 @@ type copier struct {
 // as many of them are under way.
 const (
 	CopyRows    = 500
+	CopyBytes   = 1 << 20
 	copyWorkers = 4
 )
+
+// RowBytes is about how much memory the texts, bytes and lists of a row take.
+func RowBytes(row []expr.Value) (n int) {
+	for _, v := range row {
+		if list, ok := v.ListBytes(); ok {
+			n += len(list)
+		} else {
+			n += v.Len()
+		}
+	}
+	return n
+}
 
 // open finds or makes the table.
 func (c *copier) open(ctx context.Context, name string) (err error) {
@@ -218,7 +231,7 @@ func (c *copier) copy(ctx context.Context, name string) error {
 // it counts once.
 func (c *copier) write(ctx context.Context, chunk [][]expr.Value) error {
 	c.moves.RLock()
-	err := c.Write(ctx, chunk)
+	err := c.Write(ctx, chunk, nil)
 	c.moves.RUnlock()
 	var taken *table.UniqueError
 	if !errors.As(err, &taken) {
@@ -246,7 +259,7 @@ func (c *copier) write(ctx context.Context, chunk [][]expr.Value) error {
 			return fmt.Sprint(c.key(row)) == key
 		})
 		chunk = slices.Insert(chunk, 0, moved) // large chunks are several commits
-		err = c.Write(ctx, chunk)
+		err = c.Write(ctx, chunk, nil)
 	}
 	return err
 }
@@ -263,12 +276,14 @@ func (c *copier) row(values []expr.Value) []expr.Value {
 // chunks reads the source, and calls f with some rows of DEST at a time, which it may keep.
 func (c *copier) chunks(ctx context.Context, f func([][]expr.Value) error) error {
 	var chunk [][]expr.Value
+	bytes := 0
 	err := c.each(ctx, c.snap, c.from, "copying", &c.read, func(values []expr.Value) error {
-		if chunk = append(chunk, c.row(values)); len(chunk) < CopyRows {
+		chunk, bytes = append(chunk, c.row(values)), bytes+RowBytes(values)
+		if len(chunk) < CopyRows && bytes < CopyBytes {
 			return nil
 		}
 		full := chunk
-		chunk = nil
+		chunk, bytes = nil, 0
 		return f(full)
 	})
 	if err != nil || len(chunk) == 0 {

@@ -137,8 +137,10 @@ func (t *Target) each(ctx context.Context, r table.Reader, from *table.Table, do
 	return nil
 }
 
-// Write writes those rows that are missing or differ.
-func (t *Target) Write(ctx context.Context, chunk [][]expr.Value) error {
+// Write writes those rows that are missing or differ. A row that the table does not take is an
+// error, or, if refuse is not nil, handed to it.
+func (t *Target) Write(ctx context.Context, chunk [][]expr.Value,
+	refuse func(row []expr.Value, err error)) error {
 	if !t.fresh {
 		var err error
 		if chunk, err = t.missing(ctx, chunk); err != nil {
@@ -146,12 +148,32 @@ func (t *Target) Write(ctx context.Context, chunk [][]expr.Value) error {
 		}
 	}
 	return t.commits.write(chunk, func(rows [][]expr.Value) (int, error) {
-		done, err := t.to.Upsert(ctx, slices.Values(rows))
-		n := done.New + done.Replaced
-		t.written.Add(int64(n))
-		return n, err
+		n, err := t.upsert(ctx, rows)
+		if refuse == nil || !refused(err) && (len(rows) > 1 || !errors.Is(err, table.ErrTooLarge)) {
+			return n, err
+		}
+		for ; n < len(rows); n++ {
+			_, err := t.upsert(ctx, rows[n:n+1])
+			if refused(err) || errors.Is(err, table.ErrTooLarge) {
+				refuse(rows[n], err)
+			} else if err != nil {
+				return n, err
+			}
+		}
+		return n, nil
 	})
 }
+
+// upsert writes rows, and returns how many of them.
+func (t *Target) upsert(ctx context.Context, rows [][]expr.Value) (int, error) {
+	done, err := t.to.Upsert(ctx, slices.Values(rows))
+	n := done.New + done.Replaced
+	t.written.Add(int64(n))
+	return n, err
+}
+
+// KeyText returns the primary key of a row for people.
+func (t *Target) KeyText(row []expr.Value) string { return rowKeyText(t.def, row) }
 
 // key returns the primary key of a row.
 func (t *Target) key(row []expr.Value) []expr.Value {

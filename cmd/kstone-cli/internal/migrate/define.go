@@ -25,7 +25,7 @@ func (t *Table) create() string {
 			text.WriteString(" NULL")
 		}
 		if c.Default != "" {
-			text.WriteString(" DEFAULT " + c.Default)
+			text.WriteString(" DEFAULT (" + c.Default + ")")
 		}
 		text.WriteString(", ")
 	}

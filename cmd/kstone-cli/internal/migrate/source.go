@@ -36,7 +36,7 @@ type Pairs interface {
 type Table struct {
 	Name    string
 	Count   int64 // of its rows
-	Next    int64 // the next number of the column with numbers, 0 if it is not known
+	Next    int64 // the next number of the column with numbers, 0 without one
 	Columns []Column
 	Key     []string // the columns of the primary key
 	Indexes []Index

@@ -13,6 +13,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/internal/figure"
 )
 
@@ -99,16 +100,17 @@ type tableCopy struct {
 	table   *Table
 	rejects *rejects
 	bar     *meter.Meter
+	late    [][]expr.Value // rows whose unique values others have, which may lose them
 }
 
 // copy writes the rows that the database does not have, and compares all in the end.
 func (c *tableCopy) copy(ctx context.Context, dest *cli.Tables, definition string) error {
 	target, err := bulk.OpenTarget(ctx, c.app, dest, c.table.Name, definition)
-	if err == nil {
-		err = c.rows(ctx, target)
+	if err == nil { // before the rows, whose numbers would be taken one by one
+		err = target.SkipNumbers(ctx, c.table.Next)
 	}
 	if err == nil {
-		err = target.SkipNumbers(ctx, c.table.Next)
+		err = c.rows(ctx, target)
 	}
 	if err == nil {
 		err = target.Analyze(ctx)
@@ -128,13 +130,7 @@ func (c *tableCopy) rows(ctx context.Context, target *bulk.Target) error {
 	defer c.bar.Done()
 	c.rejects.note = c.bar.Note
 	var chunk [][]expr.Value
-	done := int64(0)
-	flush := func() error {
-		target.Take(chunk)
-		err := target.Write(ctx, chunk)
-		chunk = nil
-		return err
-	}
+	done, bytes := int64(0), 0
 	for values, err := range c.src.Rows(ctx, c.table) {
 		if done++; err == nil {
 			err = ctx.Err()
@@ -151,14 +147,37 @@ func (c *tableCopy) rows(ctx context.Context, target *bulk.Target) error {
 		case err != nil:
 			return err
 		}
-		if chunk = append(chunk, row); len(chunk) == bulk.CopyRows {
-			if err := flush(); err != nil {
+		chunk, bytes = append(chunk, row), bytes+bulk.RowBytes(row)
+		if len(chunk) == bulk.CopyRows || bytes >= bulk.CopyBytes {
+			if err := c.write(ctx, target, chunk, true); err != nil {
 				return err
 			}
+			chunk, bytes = nil, 0
 			c.bar.Set(done)
 		}
 	}
-	return flush()
+	err := c.write(ctx, target, chunk, true)
+	if err == nil {
+		err = c.write(ctx, target, c.late, false)
+	}
+	return err
+}
+
+// write writes rows. One whose unique values another row has is written later, if that is possible:
+// the other one may have lost them in the source since it was copied.
+func (c *tableCopy) write(ctx context.Context, target *bulk.Target, chunk [][]expr.Value,
+	later bool) error {
+	left := map[*expr.Value]bool{}
+	err := target.Write(ctx, chunk, func(row []expr.Value, err error) {
+		left[&row[0]] = true
+		if later && errors.Is(err, table.ErrUnique) {
+			c.late = append(c.late, row)
+			return
+		}
+		c.rejects.add(c.table.Name+", "+target.KeyText(row), cli.PlainText(err))
+	})
+	target.Take(slices.DeleteFunc(chunk, func(row []expr.Value) bool { return left[&row[0]] }))
+	return err
 }
 
 // converted returns a row as the table stores it. The error is a *RowError.

@@ -109,7 +109,10 @@ func (s *sqliteFile) table(ctx context.Context, o object, objects []object) erro
 		return err
 	}
 	words := wordsOf(o.sql)
-	numbers := slices.Contains(words, "AUTOINCREMENT")
+	numbers, err := s.numbers(ctx, o.name, columns)
+	if err != nil {
+		return err
+	}
 	for i, c := range columns {
 		to, note := counts[i].typeOf(c.typ)
 		column := migrate.Column{Name: c.name, From: c.typ, To: to, Note: note,
@@ -137,13 +140,43 @@ func (s *sqliteFile) table(ctx context.Context, o object, objects []object) erro
 	if err := s.indexes(ctx, &t, objects); err != nil {
 		return err
 	}
-	if numbers {
-		err = s.each(ctx, func(r *sql.Rows) error { return r.Scan(&t.Next) },
-			"SELECT min(CAST(seq AS INTEGER), 1 << 62) + 1 FROM sqlite_sequence WHERE name = ?",
-			o.name)
+	if numbers || s.rowids[o.name] != "" {
+		err = s.next(ctx, &t, slices.Contains(words, "AUTOINCREMENT"))
 	}
 	s.tables = append(s.tables, t)
 	return err
+}
+
+// numbers reports whether the primary key is a column that SQLite numbers: one that is the rowid
+// has no index of its own.
+func (s *sqliteFile) numbers(ctx context.Context, table string, columns []sqliteColumn) (
+	yes bool, err error) {
+	key, indexes := 0, 0
+	for _, c := range columns {
+		key = max(key, c.pk)
+	}
+	err = s.conn.QueryRowContext(ctx, "SELECT count(*) FROM pragma_index_list(?) WHERE "+
+		"origin = 'pk'", table).Scan(&indexes)
+	return key == 1 && indexes == 0, err
+}
+
+// next finds the next number: after the greatest rowid that there is, or ever was.
+func (s *sqliteFile) next(ctx context.Context, t *migrate.Table, ever bool) error {
+	name := quoted(t.Key[0])
+	if s.rowids[t.Name] != "" {
+		name = rowidOf(t)
+	}
+	err := s.conn.QueryRowContext(ctx, "SELECT min(coalesce(max("+name+"), 0), 1 << 62) + 1 FROM "+
+		quoted(t.Name)).Scan(&t.Next)
+	if err != nil || !ever {
+		return err
+	}
+	return s.each(ctx, func(r *sql.Rows) error {
+		var n int64
+		err := r.Scan(&n)
+		t.Next = max(t.Next, n)
+		return err
+	}, "SELECT min(CAST(seq AS INTEGER), 1 << 62) + 1 FROM sqlite_sequence WHERE name = ?", t.Name)
 }
 
 // noWords are the comments, texts and names in quotes of a statement.
@@ -183,7 +216,7 @@ func (s *sqliteFile) key(t *migrate.Table, columns []sqliteColumn, counts []stor
 		t.Columns[i].Nullable = !c.notNull
 	}
 	s.rowids[t.Name], t.Key = name, []string{name}
-	t.Columns = append([]migrate.Column{{Name: name, From: "rowid", To: typeInt,
+	t.Columns = append([]migrate.Column{{Name: name, From: "rowid", To: typeNumber,
 		Note: "the primary key, since the table has none"}}, t.Columns...)
 }
 
