@@ -19,7 +19,7 @@ import (
 	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
-// The scale tests need minutes and a gigabyte of disk. `make scale` runs them; their
+// The scale tests need minutes and 4 GB of disk. `make scale` runs them; their
 // output is what docs/limits.md quotes. KSTONE_SCALE is the number of items.
 const scaleEnv = "KSTONE_SCALE"
 

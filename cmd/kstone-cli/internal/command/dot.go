@@ -17,7 +17,7 @@ import (
 var dotCommands = []struct{ name, args, help string }{
 	{".help", "[COMMAND]", "list the commands, or show how one is used"},
 	{".tables", "", "list tables and views"},
-	{".schema", "[TABLE…]", "show the statements that make tables"},
+	{".schema", "[TABLE]", "show the statements that make tables, or one table"},
 	{".indexes", "[TABLE]", "list indexes"},
 	{".import", "FILE [TABLE]", "import a file, into a table if one is named"},
 	{".dump", "[TABLE…]", "write tables as statements (the command dump)"},

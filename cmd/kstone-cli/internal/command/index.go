@@ -51,7 +51,7 @@ element of a list. If the build is interrupted, the same command goes on with it
 	flags.BoolVar(&f.unique, "unique", false, "no two rows may agree in all columns")
 	flags.BoolVar(&f.local, "local", false, "keep the entries in the stripes of their rows")
 	flags.StringSliceVar(&f.include, "include", nil,
-		"`COLUMNS` that entries hold besides, so that rows need not be fetched")
+		"`COLUMNS` that entries also hold, so that rows need not be fetched")
 	flags.StringVar(&f.shard, "shard", "",
 		"spread entries over `N` buckets; N,FUNCTION names the function")
 	flags.StringVar(&f.where, "where", "", "index only rows for which this `CONDITION` is true")

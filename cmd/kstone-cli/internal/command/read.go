@@ -98,7 +98,7 @@ func scanCommand(a *cli.App) *cobra.Command {
 			"[--limit N] [--keys-only]"),
 		Short: "List all items, or the rows of a table",
 		Long: `List all items in the order of their keys. Rows of tables and entries of indexes are
-counted in place of that: --table lists rows, --internal everything that is stored.
+only counted: --table lists rows, --internal everything that is stored.
 
 --where is a condition of the query language (see help sql) on the fields of keys and of
 values that are JSON objects, "a.b" being the member b of a; with --table on columns.

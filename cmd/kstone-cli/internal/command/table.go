@@ -25,8 +25,8 @@ func tableCommand(a *cli.App) *cobra.Command {
 		Use:   "table",
 		Short: "Create, list, describe and drop tables",
 		Long: `A table has typed columns, a primary key and indexes. Its rows are items of the
-database; items put by key and rows of tables do not meet. Rows are read and written
-with the command sql, or imported with import --table.`,
+database, apart from the items that are put by key. Rows are read and written with the
+command sql, or imported with import --table.`,
 		Example: `  kstone-cli table list cities.db
   kstone-cli table describe cities.db cities`,
 	}, tableCreateCommand(a), tableListCommand(a), tableDescribeCommand(a),

@@ -73,8 +73,12 @@ func stored(all []engine.Setting, words []string) error {
 }
 
 func printSettings(w io.Writer, all []engine.Setting) error {
+	name, value := 0, 0
 	for _, s := range all {
-		_, err := fmt.Fprintf(w, "%-18s  %-8s  %-7s  %s\n", s.Name, s.Value, origin(s),
+		name, value = max(name, len(s.Name)), max(value, len(s.Value))
+	}
+	for _, s := range all {
+		_, err := fmt.Fprintf(w, "%-*s  %-*s  %-7s  %s\n", name, s.Name, value, s.Value, origin(s),
 			meaning(s))
 		if err != nil {
 			return err
