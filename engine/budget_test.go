@@ -124,7 +124,7 @@ func loadUntil(t *testing.T, db *engine.DB, total int64) <-chan struct{} {
 	return done
 }
 
-// Promise (manners): the log stays within its budget, but for what is allocated in advance, when
+// Promise (manners): The log stays within its budget, but for what is allocated in advance, when
 // writes replace one item, so that no memtable grows.
 func TestBudgetOfAReplacedItem(t *testing.T) {
 	mem := vfs.NewMem()

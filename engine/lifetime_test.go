@@ -250,7 +250,7 @@ func untilClosed(t *testing.T, f func() error) {
 
 // A caller may change what it passed in, and what Get gave it.
 //
-// Promise (manners): Slices belong to whom the documentation says. Also
+// Promise (manners): Slices have the owner that the documentation names. Also
 // `TestReusedBuffersChangeNothing`, `TestHandedOutValuesAreTheCallers`; `TestHandedOutMemory` in
 // `memtable`.
 func TestSlicesBelongToTheirOwners(t *testing.T) {

@@ -241,8 +241,8 @@ func TestHugeIndex(t *testing.T) {
 // A small write buffer takes keys of any length in any number: what is flushed leaves
 // nothing after that counts.
 //
-// Promise (manners): Small write buffers take long keys for ever; empty ones are small and count
-// as nothing. Also `TestEmptyTableIsSmall` in `memtable`.
+// Promise (manners): Puts of the longest keys never come to a halt with the smallest write buffers,
+// since empty memtables are small and count as nothing. Also `TestEmptyTableIsSmall` in `memtable`.
 func TestLongKeysInSmallWriteBuffers(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	db := openMemory(t, engine.Options{MemtableBytes: 1 << 20, Durability: engine.Process})

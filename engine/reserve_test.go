@@ -179,7 +179,7 @@ func openOnFullDiskAndDelete(t *testing.T) {
 
 // The reserve of a closed database is small beside what it holds, or beside a log segment.
 //
-// Promise (disks): The reserve for it is small beside the data.
+// Promise (disks): The reserve for deletes on a full disk is small beside the data.
 func TestReserveIsSmall(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	fsys := vfs.NewMem()

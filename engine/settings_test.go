@@ -198,7 +198,8 @@ func withStored(t testing.TB, json string) *vfs.MemFS {
 // version cannot use, is an error that names it, unless another one is chosen.
 //
 // Promise (manners): Settings of later versions are kept, those that must be known are refused;
-// properties and settings do not meet. Also `TestSettingsAreNoProperty`, `TestSettingsFormat`.
+// settings and properties do not change each other. Also `TestSettingsAreNoProperty`,
+// `TestSettingsFormat`.
 func TestSettingsOfALaterVersion(t *testing.T) {
 	mem := withStored(t, `{"block-bytes":"8KiB","encoding":"columns"}`)
 	want := "block-bytes=8KiB encoding=columns"

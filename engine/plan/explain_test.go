@@ -2,12 +2,13 @@ package plan_test
 
 import "testing"
 
-// The open questions of the integer shard index proposal, a test and a golden file each.
+// The ways to read sharded indexes, a test and a golden file each.
 
-// Promise (plans): The rewrites that the proposal prints are those of EXPLAIN.
+// Promise (plans): EXPLAIN shows the buckets that conditions on a unique sharded index select.
 func TestExplainUniqueShardIndex(t *testing.T) { runGolden(t, "unique_index") }
 
-// Promise (plans): Every open question of the integer shard index proposal has an answer. Also
+// Promise (plans): EXPLAIN shows the buckets and the order that other sharded keys give: indexes
+// that are not unique, primary keys, ranges, lists, prefixes, groups, limits, joins. Also
 // `TestExplainPrimaryKeyShard`, `TestExplainRange`, `TestExplainAndMixedWithOr`,
 // `TestExplainInOnJointIndex`, `TestExplainGroupBy`, `TestExplainOrderByLimit`,
 // `TestExplainJoin`, `TestExplainInSubquery`, `TestExplainPrefixOfJointIndex`,

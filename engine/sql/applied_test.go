@@ -35,7 +35,7 @@ func appliedTables(t *testing.T, memory int64) *sql.Session {
 
 // TestAppliedRuns runs subqueries that use columns of the rows around them.
 //
-// Promise (sql): A subquery for each row is run once for equal arguments, in the state and the
+// Promise (sql): A subquery for each row runs once for equal arguments, in the state and the
 // memory of the query around it, and ends with its context. Also `TestAppliedState`,
 // `TestAppliedStops`, `TestAppliedMemory`, `TestAppliedDepth` in `engine/sql`.
 //

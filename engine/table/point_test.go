@@ -16,8 +16,8 @@ import (
 
 // A point gives what the tree gives, for every kind of value.
 //
-// Promise (tables): The short way of unique keys gives what the plan gives, and allocates
-// little. Also `TestPreparedPointsAllocateLittle`.
+// Promise (tables): A point read returns what the same query returns by other operators, and
+// allocates little. Also `TestPreparedPointsAllocateLittle`.
 func TestPointsAgreeWithPlans(t *testing.T) {
 	// Queries that might be logged with their plans have plans; points take no OFFSET.
 	db := open(t, &table.Options{SlowQuery: time.Hour, LogValues: true})

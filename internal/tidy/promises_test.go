@@ -39,8 +39,8 @@ var subjects = [][2]string{
 	{"tests", "The tests themselves"},
 }
 
-// promiseLine matches the first line of a promise, which goes on to the next one or to the end
-// of the comment.
+// promiseLine matches the first line of a promise, which goes on to the next one, to an empty line
+// or to the end of the comment.
 var promiseLine = regexp.MustCompile(`^// Promise \(([^)]*)\): (.*)$`)
 
 // TestPromises compares the page of promises with the comments of the tests.
@@ -104,6 +104,8 @@ func promisesOf(g *goFile, fn *ast.FuncDecl, rows map[string][]string) (found []
 			if subject, text = m[1], m[2]; !isSubject(subject) {
 				found = append(found, g.find(c.Pos(), "no subject of promises is %q", subject))
 			}
+		case c.Text == "//":
+			end()
 		case text != "":
 			text += " " + strings.TrimSpace(strings.TrimPrefix(c.Text, "//"))
 		}

@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 // lost, no commit is there in part, nothing deleted is back. Method: see the package.
 //
 // Promise (durability): Acknowledged at either level: survives a kill of the process, over the
-// whole API, with checkpoints, also when killed while opening. `TestLocateFindsWhatIsWrong` tests
-// its own eyes. Also through the command line `TestKilledImport`, `TestKilledDedup`.
+// whole API, with checkpoints, also when killed while opening. Also `TestLocateFindsWhatIsWrong`,
+// which checks the check; through the command line `TestKilledImport`, `TestKilledDedup`.
 // Promise (durability): A batch is all or nothing after a kill, and there is never a hole.
 // Promise (history): After kills at any moment a consumer that goes on where it was has every
 // commit once, and makes what the database has.

@@ -303,7 +303,7 @@ func TestSetConcurrency(t *testing.T) {
 	readers.Wait()
 }
 
-// Promise (new keys): Questions allocate nothing. Also `TestFilterAllocations`.
+// Promise (new keys): Lookups in a set allocate nothing. Also `TestFilterAllocations`.
 func TestSetAllocations(t *testing.T) {
 	testutil.SkipUnderRace(t, "it allocates")
 	rnd := rand.New(rand.NewPCG(17, 1))

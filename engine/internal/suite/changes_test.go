@@ -27,9 +27,6 @@ func retains(db *engine.DB) bool {
 
 // changesAre checks that the changes of all commits, from the first on, make the state that the
 // database has.
-//
-// Promise (history): After kills and power cuts the changes of all commits are those that the
-// database has, whatever was flushed, merged and recovered.
 func (r *run) changesAre(db *engine.DB) error {
 	if !retains(db) {
 		return nil

@@ -33,6 +33,8 @@ import (
 // acknowledged properties and checkpoints are there. Also that the simulated disk keeps no more
 // than was synced: `TestPowerCutKeepsWhatWasSynced`, `TestPowerCutTears`,
 // `TestKillKeepsBothSides` in `internal/vfs`.
+// Promise (history): After power cuts the changes of all commits make the state that the database
+// has, whatever was flushed, merged and recovered. Also after kills, `TestProgramsUnderAllOptions`.
 func TestPowerCutsOfTheWholeEngine(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	programs, seed := testutil.Effort(3, 200), testutil.Seed(t)

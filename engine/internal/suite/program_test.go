@@ -245,7 +245,7 @@ func TestProgramsUnderAllOptions(t *testing.T) {
 // again at each Open, so that files of all kinds meet.
 //
 // Promise (reads and writes): The whole API behaves like a sorted map, under any options,
-// flushes, merges, reopens, checkpoints, kills and power cuts. Also with 27 sets of options:
+// flushes, merges, reopens, checkpoints, kills and power cuts. Also with listed sets of options:
 // `TestProgramsUnderAllOptions`; `TestModel` in `stripe`.
 // Promise (reads and writes): What `FilterNew` calls new is new, exactly and approximately; new
 // keys read no data but for false positives. Also `TestNewKeysReadNoData`.
