@@ -12,9 +12,9 @@ import (
 
 // Batch collects writes that DB.Apply commits as one: after a crash all of them are
 // there or none, and no query, scan, snapshot or transaction sees a part, whatever
-// stripes they touch. Two calls of DB.Get are two reads with a commit perhaps in between;
-// but whoever has seen one key of a batch sees all others too. Of two writes to one key
-// the later wins; a range delete affects the writes before it.
+// stripes they touch. Two calls of DB.Get are two reads, and a commit may come in between;
+// but after a read that has seen one key of a batch, every read sees the others too. Of two
+// writes to one key the later wins; a range delete affects the writes before it.
 //
 // Operations may have conditions, see PutIf, DeleteIf and Require. All of them are about
 // the state right before the batch, whatever the batch itself writes. They are checked in

@@ -24,8 +24,8 @@ import (
 //	Index   int    // of the change in it; if the commit has no more, the next commit follows
 //	History uint64 // of the change before, as found in another Position; 0 is not checked
 //
-// The history tells two copies of a database apart that went on by themselves: a position of the
-// one is an error in the other ([GoneError]), unless it lies before the two parted.
+// The history distinguishes two copies of a database that went on by themselves: a position of
+// one copy is an error in the other ([GoneError]), unless it lies before the two parted.
 type Position = history.Position
 
 // ParsePosition is the inverse of Position.String.
@@ -240,8 +240,8 @@ func (db *DB) SnapshotChanges(ctx context.Context, name string) (*Snapshot, *Con
 // Consumers describes the consumers, by name.
 func (db *DB) Consumers() []ConsumerInfo { return db.history.Consumers() }
 
-// DropConsumer removes a consumer: nothing is retained for it any more. The error for a name that
-// there is not matches ErrNotFound.
+// DropConsumer removes a consumer: nothing is retained for it any more. The error matches
+// ErrNotFound if there is no consumer of that name.
 func (db *DB) DropConsumer(name string) error {
 	if err := db.writable(); err != nil {
 		return err

@@ -60,8 +60,8 @@ var (
 	ErrInvalid = kv.ErrInvalid
 	// ErrInvalidCursor: a resume cursor is damaged or belongs to another query.
 	ErrInvalidCursor = errors.New("engine: invalid cursor")
-	// ErrStale: what a read of a read-only database needs, the process that writes it has let go
-	// since, see Options.ReaderBytes. Another read or snapshot finds the present.
+	// ErrStale: the writing process has removed files that a read of a read-only database still
+	// needed, see Options.ReaderBytes. A new read or snapshot finds the present.
 	ErrStale = follow.ErrStale
 	// ErrLeaked: Close found snapshots or iterations still open. The database is
 	// closed nevertheless and nothing is lost.

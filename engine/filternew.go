@@ -16,12 +16,12 @@ type FilterOptions struct {
 	// deleted or have expired while their old versions are still in files.
 	Approximate bool
 	// Workers is how many goroutines look keys up at the same time, the caller's among
-	// them; all have ended when the call returns. 1 leaves it to the caller's alone, 0
-	// means GOMAXPROCS, at most 8. There is never more than one for each 8192 keys.
+	// them; all have ended when the call returns. 1 means the caller's alone, 0 means
+	// GOMAXPROCS, at most 8. There is never more than one for each 8192 keys.
 	Workers int
 }
 
-// DedupStats tell how FilterNew or InsertNew came to its answers.
+// DedupStats count how FilterNew or InsertNew came to its answers.
 type DedupStats struct {
 	Keys     int64 // keys that were given
 	New      int64 // keys found new, each once
@@ -31,7 +31,7 @@ type DedupStats struct {
 	MemtableHits int64
 	// FilterProbes are the questions to filters, one for each key and file that can hold
 	// it; FilterPositives are those that were answered "perhaps", FalsePositives those of
-	// them about a key that the file does not have. An approximate answer does not tell.
+	// them about a key that the file does not have, 0 with FilterOptions.Approximate.
 	FilterProbes, FilterPositives, FalsePositives int64
 	// DataReads are the data blocks that were looked into, from the cache or from disk,
 	// each once for all keys in it.

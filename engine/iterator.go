@@ -19,9 +19,8 @@ import (
 // report whether the Iterator now stands on an item. If not, it stands before the first or
 // after the last, from where it can come back, or it has failed, as Err says.
 //
-// To change the direction, and to seek, opens the sources of the selection again: that costs
-// about as much as the start of an iteration, for a Scan of all stripes some hundred times
-// what a step does.
+// A change of direction and a Seek open the sources of the selection again. Each costs about
+// as much as the start of an iteration: for a Scan of all stripes some hundred steps.
 //
 // An Iterator belongs to one goroutine at a time. In a transaction do not write while it is
 // open. It must be closed, before the database is: see [ErrLeaked].

@@ -56,8 +56,8 @@ type StripeMetrics struct {
 	FlushedBytes, MergedBytes int64
 }
 
-// WriteAmplification is the bytes written to SSTs by bytes flushed, 0 before the
-// first flush. The log, which all stripes share, is not in it.
+// WriteAmplification is the bytes written to SSTs divided by the bytes flushed, 0 before
+// the first flush. It leaves out the log, which all stripes share.
 func (s *StripeMetrics) WriteAmplification() float64 {
 	if s.FlushedBytes == 0 {
 		return 0
@@ -80,7 +80,7 @@ type Metrics struct {
 	Flushes, FlushedBytes                       uint64
 	Compactions                                 uint64
 	CompactionReadBytes, CompactionWrittenBytes uint64
-	// WriteAmplification is bytes written to log and SSTs by bytes of log payload.
+	// WriteAmplification is the bytes written to log and SSTs divided by WrittenBytes.
 	WriteAmplification float64
 
 	LogBytes, LogBudgetBytes int64
@@ -164,7 +164,7 @@ type HotReads struct {
 	Partitions []HotPartition
 }
 
-// HotPartition is a partition and about how many of the reads it had, rather too few.
+// HotPartition is a partition with an estimate of its reads, which tends to be low.
 type HotPartition struct {
 	PK    []byte
 	Reads uint64

@@ -16,7 +16,7 @@ import (
 type Results = kv.Results
 
 // MultiGet looks up many keys at once, all at the same moment: no commit lies between
-// them. It is faster than as many calls of Get, the more so the more keys there are, since
+// them. It is faster than as many calls of Get, and more so with more keys, since
 // each filter and index is used for several keys, and each block that holds several of
 // them is decoded once. The same key may be given more than once. Results are in the
 // order of the keys, which they refer to: do not change the keys while r is in use. A

@@ -43,7 +43,7 @@ const (
 	DefaultCompression Compression = iota
 	// NoCompression stores blocks as they are.
 	NoCompression
-	// LZ4 decodes about twice as fast as Snappy and takes twice its time to encode.
+	// LZ4 decodes up to twice as fast as Snappy and takes two to four times as long to encode.
 	LZ4
 	// Zstd is smaller and slower.
 	Zstd
@@ -305,9 +305,9 @@ func fill[T comparable](p *T, def T) {
 // Events are callbacks for what happens in the background. Any may be nil. They are
 // called without locks held, from the goroutine that did the work, which goes on when
 // they return: keep them short. They may use the database, but not close it, except
-// for ReadOnly, which has a goroutine of its own. A write may have to wait for flushes and
-// merges; in Flushed and Compacted that is a wait for themselves, without end: under a load
-// that slows writers down, or with a disk that may become full, write in another goroutine.
+// for ReadOnly, which has a goroutine of its own. Do not write in Flushed and Compacted under
+// a load that slows writers down or on a disk that may become full: the write waits for
+// flushes and merges, which wait for the callback. Write in another goroutine.
 type Events struct {
 	// Flushed is called after memtables were written to SSTs.
 	Flushed func(FlushEvent)

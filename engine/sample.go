@@ -73,12 +73,12 @@ func (s *Snapshot) sample(ctx context.Context, q *Sample, yield func(Sampled) bo
 	return it.Err()
 }
 
-// CountAbout estimates how many items of its range a query comes across, now: within about an
-// eighth, from the indexes of files and from samples of memtables. Where there are few, it reads up
-// to about a hundred of them. Versions and tombstones that merges have not dropped yet count as
-// items where there are many. With MayHold, it counts items in blocks that may hold what is looked
-// for, and in memtables. PK, SK and MayHold are what counts of q. It costs some microseconds,
-// whatever the size of the range.
+// CountAbout estimates how many items the range of a query has now: within about an eighth, from
+// the indexes of files and from samples of memtables. If there are few, it reads up to about a
+// hundred of them. If there are many, versions and tombstones that merges have not dropped yet
+// count as items. With MayHold, it counts items in blocks that may hold what is looked for, and in
+// memtables. Of q only PK, SK and MayHold are used. It costs some microseconds, whatever the size
+// of the range.
 func (db *DB) CountAbout(q Query) (float64, error) {
 	var buf [64]byte
 	span, _, err := q.SK.span("count", buf[:0], q.PK)
@@ -88,9 +88,9 @@ func (db *DB) CountAbout(q Query) (float64, error) {
 	return db.reads.CountAbout(keycodec.Stripe(q.PK), span, q.MayHold)
 }
 
-// CountScanAbout is CountAbout for a scan; its From, To and MayHold count. It looks at one
-// stripe, and at more until it has found enough items or looked at as many as most, and takes
-// the others to be alike: hashes of partition keys spread items over stripes.
+// CountScanAbout is CountAbout for a scan; only its From, To and MayHold are used. It looks at
+// one stripe after the other until it has found enough items or has looked at most stripes, and
+// takes the rest to be alike, since hashes of partition keys spread items over stripes.
 func (db *DB) CountScanAbout(s Scan, enough float64, most int) (float64, error) {
 	if most < 1 {
 		return 0, invalid("count: %d stripes", most)

@@ -13,9 +13,9 @@ import (
 )
 
 // Snapshot reads the database as it was when the snapshot was taken: all commits
-// acknowledged before, whole, and none after. It costs nothing to take; while it is
-// open, versions that it sees are not reclaimed. Close it. Expired items disappear
-// from it as time passes, but not from one of the past. It is a [Reader].
+// acknowledged before, whole, and none after. Taking one is cheap; while it is
+// open, versions that it sees are not reclaimed. The caller must Close it. Expired items
+// disappear from it as time passes, but not from one of the past. It is a [Reader].
 type Snapshot struct {
 	reader
 	db     *DB
@@ -50,9 +50,9 @@ func (db *DB) SnapshotAt(version uint64) (*Snapshot, error) {
 	return db.snapshotAt(base.SeqNum(version), time.Time{})
 }
 
-// SnapshotAtTime is SnapshotAt of the newest commit that was there at a time, as far as is
-// known: of the commits of the second before it some may be missing. That is a second of the
-// machine, whatever Options.Clock makes of it.
+// SnapshotAtTime is SnapshotAt of the newest commit known to have been there at a time: some
+// commits of the second before t may be missing. t is a time of the machine's clock, not of
+// Options.Clock.
 func (db *DB) SnapshotAtTime(t time.Time) (*Snapshot, error) {
 	if db.reads.Closed() {
 		return nil, ErrClosed

@@ -16,7 +16,7 @@ import (
 // Tx is a transaction: it reads a snapshot with its own writes on top, and commits
 // all its writes at once if nothing it has read has changed since (serializable
 // isolation, optimistic: no commit waits, the later commit loses). It belongs to the
-// function it was given to, or to whoever has called Begin, and to one goroutine. It is a
+// function it was given to, or to the caller of Begin, and to one goroutine. It is a
 // [Reader].
 type Tx struct {
 	reader
@@ -47,18 +47,18 @@ const (
 //	ReadOnly bool          // it cannot write (ErrReadOnly), and never conflicts
 //	MaxAge   time.Duration // how long it may take; 0 is no limit
 //
-// After MaxAge it is rolled back, whoever has forgotten it: what it sees need not be kept any more.
-// Its reads and writes and Commit fail with ErrTxAge. Of View and Update, which end by themselves,
-// it is ignored.
+// After MaxAge the transaction is rolled back, so that one that is never ended does not keep old
+// versions for ever. Its reads, writes and Commit then fail with ErrTxAge. View and Update, which
+// end by themselves, ignore it.
 type TxOptions = kv.TxOptions
 
 // Begin begins a transaction for callers that cannot give it a function as View, Update and
 // UpdateRetry take it. Commit or Rollback ends it. Nil options are the defaults.
 //
-// Until then it is a snapshot, which the database keeps what it sees for, and holds its
-// writes, at most MaxBatchBytes, and what it has read in memory; no locks. Nothing of it is
-// stored before Commit: one that is abandoned, or open when the database is closed or the
-// process ends, leaves nothing.
+// Until then the database keeps the versions that the transaction sees, as for a snapshot. It
+// holds its writes, at most MaxBatchBytes, and what it has read in memory, and no locks. Nothing
+// of it is stored before Commit: one that is abandoned, or open when the database is closed or
+// the process ends, leaves nothing.
 func (db *DB) Begin(ctx context.Context, o *TxOptions) (*Tx, error) {
 	readOnly := o != nil && o.ReadOnly
 	if !readOnly {

@@ -24,8 +24,8 @@ type CommitOption interface {
 	forCommit()
 }
 
-// TTL makes the written item expire that long after the commit, to the millisecond, and
-// not before one. 0 means never; negative is an error.
+// TTL makes the written item expire that long after the commit, in whole milliseconds and at
+// least one. 0 means never; negative is an error.
 type TTL time.Duration
 
 // Expiry makes the written item expire at a moment, in Unix milliseconds as in

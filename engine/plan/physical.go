@@ -80,7 +80,7 @@ func (p *Prepared) Physical() *Physical {
 	return p.physical
 }
 
-// Stored is Physical for who takes rows as they are stored: whole tables, too.
+// Stored is Physical for callers that take rows as they are stored: whole tables, too.
 func (p *Prepared) Stored() *Physical {
 	d := p.physical
 	if d == nil {

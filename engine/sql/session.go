@@ -16,9 +16,9 @@ import (
 // BEGIN has begun, until COMMIT or ROLLBACK. It may be used concurrently, except that a
 // transaction, as long as it is open, belongs to one goroutine.
 //
-// The database's cache of plans keeps statements by session and text, up to 4 KiB of it, after
-// their last use and that of the session, until others displace them: table.Options.PlanCache
-// bounds how many it keeps in all.
+// The database's cache of plans keeps statements with texts of up to 4 KiB, by session and text,
+// until others displace them, also when the session is not used any more:
+// table.Options.PlanCache bounds how many it keeps in all.
 type Session struct {
 	db   *table.DB
 	id   uint64                      // of the session, in the keys of its statements

@@ -190,7 +190,7 @@ func (u *use) open(ctx context.Context, s store.Store, o *Options) (*DB, error) 
 	return db, nil
 }
 
-// OpenOwned is Open of a store that the last Close closes, and an error, too.
+// OpenOwned is Open, but the last Close closes the store, too, and so does OpenOwned if it fails.
 func OpenOwned(ctx context.Context, s store.Store, o *Options) (*DB, error) {
 	db, err := Open(ctx, s, o)
 	if err != nil {
@@ -302,8 +302,8 @@ func (db *DB) Now() time.Time { return db.opt.Clock() }
 // it is equal before and after, none of them has changed in between.
 type Definitions struct{ list *tableList }
 
-// Definitions returns that of the present, and of a store that another process writes reads it
-// again; what fails then fails again when rows are read.
+// Definitions returns the present definitions. Of a store that another process writes it reads
+// them again; if that fails, a read of rows returns the error.
 func (db *DB) Definitions() Definitions {
 	if db.follows {
 		_ = db.catchUp(db.refresher.ctx)
@@ -380,8 +380,8 @@ func (t *Table) In(r Reader) *Table {
 	return &Table{db: t.db, core: t.core, only: t.only}
 }
 
-// Stats returns what Analyze has found out, or a sample since: see Options.SampleRows. Nil is
-// nothing yet.
+// Stats returns the statistics of Analyze or of a later sample, see Options.SampleRows; nil if
+// there are none yet.
 func (t *Table) Stats() *plan.TableStats { return t.core.stats.Load() }
 
 // statsOf implements plan.Stats.

@@ -21,7 +21,7 @@ var (
 	// ErrConflict: a transaction lost a race. Nothing was written; run it again.
 	ErrConflict = store.ErrConflict
 	// ErrChanged: the definition of a table is not the one that rows were made for: see
-	// DB.Bound. Nothing was written, or of several commits those before.
+	// DB.Bound. Nothing was written, except earlier commits of a call that makes several.
 	ErrChanged = errors.New("table: the definition of the table has changed")
 	// ErrTxAge: a transaction was rolled back because of its age: see Options.MaxTxAge.
 	ErrTxAge = store.ErrTxAge

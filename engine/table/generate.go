@@ -165,7 +165,7 @@ func (q *numbers) lease(ctx context.Context, db *DB, id uint32, next int64) erro
 }
 
 // Generate puts values into those places of a row that are NULL and that their columns generate
-// values for: see schema.Column.Generated. The values are taken, whether the row is written or not.
+// values for: see schema.Column.Generated. The values are used up, also if the row is not written.
 func (t *Table) Generate(ctx context.Context, row []expr.Value) error {
 	s := t.Schema()
 	for i := range min(len(row), len(s.Columns)) {

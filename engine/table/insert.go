@@ -17,8 +17,9 @@ func (t *Table) Insert(ctx context.Context, row []expr.Value) error {
 	return t.Write(ctx, func(w *rowio.Writer) error { return w.Insert(row) })
 }
 
-// InsertUnless is Insert whose *UniqueError is about a unique index where several rows are in the
-// way, one of them there. An empty name, or that of the primary key, makes it Insert.
+// InsertUnless is Insert with a choice: if several rows are in the way, and one of them is in the
+// named unique index, the *UniqueError is about that one. An empty name, or that of the primary
+// key, makes it Insert.
 func (t *Table) InsertUnless(ctx context.Context, row []expr.Value, index string) error {
 	return t.Write(ctx, func(w *rowio.Writer) error {
 		if err := w.Insert(row); err != nil {
@@ -29,10 +30,10 @@ func (t *Table) InsertUnless(ctx context.Context, row []expr.Value, index string
 	})
 }
 
-// InsertMany inserts rows. It writes them as one commit if they are not more than 10,000
-// and 16 MiB, and in a transaction anyway; otherwise in several, in their order, and
-// returns how many rows are written when one fails. The sequence is read once; its rows,
-// and what their values refer to, may be reused by it after each step.
+// InsertMany inserts rows. Up to 10,000 rows and 16 MiB are one commit, and any number is part
+// of the transaction that t is in. More rows are several commits, in their order; when one fails,
+// InsertMany returns how many rows are written. The sequence is read once; its rows, and what
+// their values refer to, may be reused by it after each step.
 func (t *Table) InsertMany(ctx context.Context, rows iter.Seq[[]expr.Value]) (int, error) {
 	return t.writeMany(ctx, rows, (*rowio.Writer).Insert)
 }

@@ -298,8 +298,8 @@ func (p *Prepared) QueryAfter(ctx context.Context, r Reader, after []byte,
 }
 
 // Read runs the query once, with its rows going into q.Sink, and returns how many they were:
-// for layers that have rows in forms of their own. rows is the memory of the execution, zero or
-// Reset, whose Cursor is that after the row that the sink has last.
+// for layers that have rows in forms of their own. rows is the memory of the execution, a zero
+// Rows or one after Reset. Its Cursor is then the position after the last row of the sink.
 func (p *Prepared) Read(ctx context.Context, r Reader, rows *Rows, q *rowio.Request) (int64,
 	error) {
 	c, err := p.compile(ctx, r)

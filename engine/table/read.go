@@ -141,7 +141,7 @@ func (t *Table) MultiGet(ctx context.Context, keys [][]expr.Value,
 	return errors.Join(err, failed)
 }
 
-// absent makes no error of ErrNotFound.
+// absent returns nil for ErrNotFound, and other errors as they are.
 func absent(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return nil

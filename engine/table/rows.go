@@ -143,7 +143,7 @@ func done(held io.Closer) {
 	}
 }
 
-// physical returns the one operator that answers the query, if it does for who takes the rows.
+// physical returns the one operator that answers the query, nil if it takes a tree of them.
 func (r *Rows) physical() *plan.Physical {
 	if r.into != nil {
 		return r.plan.Stored()

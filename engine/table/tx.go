@@ -99,9 +99,8 @@ func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
 	})
 }
 
-// Join makes statements on tables part of a transaction of the store, whoever runs it:
-// what they write is committed with everything else it writes. For one of the engine, see
-// local.NewTx.
+// Join makes statements on tables part of a transaction of the store: what they write is
+// committed with everything else it writes. For one of the engine, see local.NewTx.
 func (db *DB) Join(tx store.Tx) *Tx {
 	return &Tx{db: db, store: tx, seen: map[*tableCore]*tableState{}}
 }

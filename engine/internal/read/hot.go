@@ -105,7 +105,7 @@ type Hot struct {
 	Partitions []HotPartition // those with the most reads first
 }
 
-// HotPartition is a partition and about how many reads it has had, rather too few.
+// HotPartition is a partition with an estimate of its reads, which tends to be low.
 type HotPartition struct {
 	PK    []byte
 	Reads uint64

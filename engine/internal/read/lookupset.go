@@ -25,9 +25,9 @@ type keyShare struct {
 const touchedAtOnce = 32
 
 // set takes keys; their numbers are their indexes. It copies them to where those of their
-// stripe are: from then on all memory is read in order. Where that is shows only when all
-// have been looked at, so they are copied twice. Why not read the given keys twice: each
-// is somewhere else in memory, and that costs more than the copy.
+// stripe are: from then on all memory is read in order. Their places are known only after a
+// first pass, so they are copied twice. Why not read the given keys twice: each is somewhere
+// else in memory, and that costs more than the copy.
 func (l *lookups) set(keys []keycodec.Key) error {
 	l.ids = slices.Grow(l.ids[:0], len(keys))[:len(keys)]
 	l.sizes = slices.Grow(l.sizes[:0], len(keys))[:len(keys)]

@@ -158,7 +158,7 @@ func (s *State) take(n *snapNode) base.SeqNum {
 	return s.snaps.register(n)
 }
 
-// Error gives an error of the layers below its class for readers.
+// Error maps an error of the layers below to the one that readers see.
 func (s *State) Error(err error) error {
 	if errors.Is(err, stripe.ErrClosed) || s.closed.Load() {
 		return ErrClosed

@@ -43,7 +43,7 @@ type scheduler struct {
 	limiter Limiter
 }
 
-// backoff keeps a stripe from being merged in vain again and again.
+// backoff delays retries of a failing merge of a stripe.
 type backoff struct {
 	failures int
 	until    time.Time

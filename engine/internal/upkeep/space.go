@@ -31,9 +31,9 @@ func (s *scheduler) relieve() {
 	}
 }
 
-// flushFromReserve flushes the stripes one by one, for each that does not fit in the space
-// that the reserve gives up for it. What one of them writes lets the log go, and that
-// makes room for the next. It returns one event for all. Requires: flushMu held.
+// flushFromReserve flushes one stripe at a time and releases space of the reserve for a flush
+// that does not fit. Each flush releases log segments, which makes room for the next. It returns
+// one event for all. Requires: flushMu held.
 func (s *scheduler) flushFromReserve(
 	ctx context.Context, group []uint8,
 ) (sum *Flush, err error) {

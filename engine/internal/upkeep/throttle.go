@@ -29,7 +29,7 @@ type throttle struct {
 	logBegun  atomic.Uint64
 	logBudget int64
 	// deepest is the number of runs of the stripe that has most, kept by the
-	// scheduler; runsSoft and runsHard are where it begins and ends to hurt.
+	// scheduler; pressure rises from runsSoft to runsHard.
 	deepest            atomic.Int64
 	runsSoft, runsHard int64
 	// freeUsed and freeLog are the bytes in memtables and in the log below which there

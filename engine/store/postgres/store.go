@@ -36,8 +36,8 @@ var _ interface {
 // the page and the entries have beside them.
 const maxEncodedKey = 2690
 
-// limits of a server with its default settings. A key may be shorter than KeyBytes and too long
-// all the same: see maxEncodedKey. Zero bytes of a partition key count twice.
+// limits of a server with its default settings. A key may be shorter than KeyBytes and still too
+// long: see maxEncodedKey. Zero bytes of a partition key count twice.
 var limits = store.Limits{
 	KeyBytes: 2 << 10, ValueBytes: 64 << 20, CommitBytes: 128 << 20, PropertyBytes: 16 << 20,
 	Fences: 1,

@@ -40,7 +40,7 @@ func (s *Store) commit(ctx context.Context, w *store.WriteSet, b *remote.Batch) 
 	return remote.Retry(ctx, maxAttempts, func() error {
 		err := c.try(ctx)
 		if errors.Is(err, errPresumption) {
-			// The condition may hold all the same: what is there has expired, or another condition
+			// The condition may still hold: what is there has expired, or another condition
 			// fails before. So all of them are read.
 			c.presume = false
 			err = c.try(ctx)

@@ -184,8 +184,8 @@ func (t *Table[T]) Check(name string, p Predicate[T]) *Table[T] {
 	})
 }
 
-// Zones names the columns that blocks have zones of, so that scans pass over those without rows of
-// a condition; without it they are all but long texts, and Zones() means no zone maps. It panics if
+// Zones names the columns for which blocks keep zones, so that scans skip blocks without rows of a
+// condition; without it they are all but long texts, and Zones() means no zones. It panics if
 // the table was used before, or for a column that can have none.
 func (t *Table[T]) Zones(columns ...Selector[T]) *Table[T] {
 	return t.redefined("zones of "+t.name+" are chosen after the table", func() {
@@ -215,7 +215,7 @@ func (t *Table[T]) Index(name string, terms ...Term[T]) *Index[T] {
 	return x
 }
 
-// Unique adds an index in which no two rows agree, but those with NULL in a column of it.
+// Unique adds an index in which no two rows have the same values, except with NULL among them.
 func (t *Table[T]) Unique(name string, terms ...Term[T]) *Index[T] {
 	x := t.Index(name, terms...)
 	x.index.Unique = true

@@ -14,8 +14,8 @@ import (
 )
 
 // Insert writes a row that must not be there yet, after it has set fields with the option auto that
-// are zero. If its primary key, or its columns in a
-// unique index, are taken, the error is a *table.UniqueError.
+// are zero. If its primary key, or its columns in a unique index, are taken, the error is a
+// *table.UniqueError.
 func (t *Table[T]) Insert(ctx context.Context, w table.ReadWriter, row *T) error {
 	_, err := t.write(ctx, w, unsafe.Slice(row, 1), (*structs).insert)
 	return err
@@ -27,8 +27,8 @@ func (t *Table[T]) Put(ctx context.Context, w table.ReadWriter, row *T) error {
 	return err
 }
 
-// InsertMany inserts rows: as one commit if they are not more than 10,000 and 16 MiB, and
-// in a transaction anyway. It returns how many are written.
+// InsertMany inserts rows: up to 10,000 and 16 MiB as one commit, more as several, unless w is
+// a transaction. It returns how many are written.
 func (t *Table[T]) InsertMany(ctx context.Context, w table.ReadWriter, rows []T) (int, error) {
 	return t.write(ctx, w, rows, (*structs).insert)
 }

@@ -26,7 +26,7 @@ import (
 )
 
 // Fault is called before a request to a server. If it returns an error, this takes the place of the
-// answer; if it also returns true, the server carries out the request all the same.
+// answer; if it also returns true, the server carries out the request nevertheless.
 type Fault func(ctx context.Context, req *tikvrpc.Request) (done bool, err error)
 
 // Cluster is a cluster of one placement driver and some stores.
