@@ -9,7 +9,7 @@ import (
 
 // Format returns the statement in one line, in canonical form: keywords in upper case,
 // names in quotes only where they need them, parentheses around every operation inside
-// another. Parse reads it as the same statement.
+// another but for chains like a + b + c. Parse reads it as the same statement.
 func Format(s Statement) string {
 	var f formatter
 	f.statement(s)

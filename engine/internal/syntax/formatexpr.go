@@ -2,6 +2,10 @@ package syntax
 
 import "strconv"
 
+// levels are the operators that may stand in a chain, which is read from left to right. Why without
+// parentheses: a long one would be nested deeper than the parser goes.
+var levels = map[string]int{"OR": 1, "AND": 2, "+": 3, "-": 3, "||": 3, "*": 4, "/": 4, "%": 4}
+
 // operand formats an expression inside another, in parentheses if it is an operation.
 func (f *formatter) operand(e Expr) {
 	enclose := false
@@ -31,7 +35,11 @@ func (f *formatter) expr(e Expr) {
 		f.when(e.Op == "NOT", " ")
 		f.operand(e.X)
 	case *Binary:
-		f.operand(e.L)
+		if l, ok := e.L.(*Binary); ok && levels[l.Op] > 0 && levels[l.Op] == levels[e.Op] {
+			f.expr(l)
+		} else {
+			f.operand(e.L)
+		}
 		f.put(" ", e.Op, " ")
 		f.operand(e.R)
 	case *Row:

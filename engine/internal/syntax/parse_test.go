@@ -68,6 +68,15 @@ func TestParseBoundsDepth(t *testing.T) {
 	}
 }
 
+// A chain of operators is not nested in its canonical form, so that it is a statement again.
+func TestLongChains(t *testing.T) {
+	for _, op := range []string{"OR", "AND", "+", "||", "*"} {
+		s, err := syntax.Parse("SELECT " + strings.Repeat("a "+op+" ", 1000) + "a - b")
+		testutil.OK(t, err)
+		roundTrip(t, s)
+	}
+}
+
 // FuzzParse checks that no text makes the parser panic or hang, and that what it accepts
 // has a canonical form.
 func FuzzParse(f *testing.F) {
