@@ -8,9 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/sql"
+	"github.com/kstonedb/kstone/engine/store/remote/remotetest"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
@@ -104,4 +106,20 @@ var balanced = []string{
 	"SELECT coalesce((SELECT n FROM t ORDER BY n LIMIT 1) - (SELECT min(n) FROM t), 0)",
 	"SELECT coalesce((SELECT id FROM t ORDER BY id LIMIT 1) - (SELECT min(id) FROM t), 0)",
 	"SELECT count(*) FROM t a WHERE NOT EXISTS (SELECT 1 FROM t b WHERE b.n = -a.n)",
+}
+
+// A view that another process has just made is found, as a table is.
+func TestViewOfAnotherProcess(t *testing.T) {
+	storage := remotetest.New(true, 64)
+	var sessions []*sql.Session
+	for range 2 {
+		db, err := table.OpenStore(t.Context(), storage, &table.Options{Lease: time.Hour})
+		ok(t, err)
+		t.Cleanup(func() { ok(t, db.Close()) })
+		sessions = append(sessions, sql.Open(db))
+	}
+	exec(t, sessions[0], "CREATE VIEW v AS SELECT 1 AS a")
+	if got := queried(t, sessions[1], "SELECT a FROM v"); got != "1" {
+		t.Errorf("the view has %s", got)
+	}
 }

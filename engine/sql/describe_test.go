@@ -137,6 +137,20 @@ func TestRandomDefinitionsMakeTheSameTable(t *testing.T) {
 }
 
 // TestDefinitionsWithoutWords: what no statement can say is an error.
+func TestDefinitionsOfManyViews(t *testing.T) {
+	db := openDB(t)
+	s := sql.Open(db)
+	exec(t, s, "CREATE VIEW v100 AS SELECT 1 AS a")
+	for i := 101; i < 150; i++ {
+		exec(t, s, fmt.Sprintf("CREATE VIEW v%d AS SELECT a FROM v%d", i, i-1))
+	}
+	text, err := sql.ViewDefinitions(db)
+	ok(t, err)
+	if n := strings.Count(text, "\nCREATE VIEW"); n != 49 {
+		t.Errorf("%d views after the first in\n%s", n, text)
+	}
+}
+
 func TestDefinitionsWithoutWords(t *testing.T) {
 	def, err := schema.Parse([]byte(`{"name":"t","columns":[{"name":"a","type":"int64"}],
 		"primary_key":["a"],"indexes":[{"name":"x","columns":["a"],"shard":"mix64:16:seed=5"}]}`))

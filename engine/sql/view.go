@@ -20,6 +20,9 @@ import (
 // viewSource binds a view as a source; without queries it is a table.
 func (b *binder) viewSource(n syntax.Name, name string) plan.Source {
 	v := b.catalog.View(n.Text)
+	if v == nil && b.catalog.Schema(n.Text) == nil { // which has looked for what is new
+		v = b.catalog.View(n.Text)
+	}
 	if v == nil {
 		return plan.Source{}
 	}
@@ -158,6 +161,7 @@ func ViewDefinitions(db *table.DB, only ...string) (string, error) {
 			continue
 		}
 		before := len(b.views)
+		b.virtual = nil // which has a limit for each statement
 		err := syntax.Caught(func() { b.viewSource(syntax.Name{Text: v.Name}, v.Name) })
 		if err != nil {
 			out.WriteString("-- " + strings.ReplaceAll(plainText(err), "\n", " ") + "\n")
