@@ -113,14 +113,15 @@ func (t *Table) SetDefault(name string, value *expr.Value) (*Table, error) {
 		if err != nil {
 			return err
 		}
-		if c := &t.Columns[i]; c.Added > 1 && c.Before == nil {
+		c := &t.Columns[i]
+		if c.Generated == Identity {
+			return fmt.Errorf("column %q is an identity and has no default", name)
+		}
+		if c.Added > 1 && c.Before == nil {
 			before := c.BeforeValue()
 			c.Before = &before
 		}
-		if c := &t.Columns[i]; c.Generated == CurrentTime {
-			c.Generated = NotGenerated
-		}
-		t.Columns[i].Default = value
+		c.Generated, c.Default = NotGenerated, value
 		return nil
 	})
 }
