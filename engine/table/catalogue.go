@@ -205,7 +205,7 @@ func (db *DB) replace(ctx context.Context, core *tableCore, more func(*store.Wri
 	old := core.state.Load()
 	next, err := f(old.Schema)
 	if err == nil {
-		err = checkConditions(old.Schema, next)
+		err = checkNew(old.Schema, next)
 	}
 	if err != nil {
 		return err

@@ -66,7 +66,7 @@ func (db *DB) firstVersion(def *schema.Table) (*schema.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t, checkConditions(nil, t)
+	return t, checkNew(nil, t)
 }
 
 // Alter changes the definition of a table as f does, which returns a new definition made

@@ -3,12 +3,17 @@ package table
 import (
 	"fmt"
 
+	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 )
 
-// checkConditions refuses the partial indexes and checks of next that old, which may be nil, has
-// not, if their conditions take what they cannot: no row could be written any more.
-func checkConditions(old, next *schema.Table) error {
+// checkNew refuses what next has and old, which may be nil, has not: partial indexes and checks
+// whose conditions take what they cannot, so that no row could be written any more, and an index
+// with the name of the primary key.
+func checkNew(old, next *schema.Table) error {
+	if next.Index(plan.PrimaryIndex) != nil && (old == nil || old.Index(plan.PrimaryIndex) == nil) {
+		return invalid("an index cannot be named %q, as the primary key is", plan.PrimaryIndex)
+	}
 	for _, x := range next.Indexes {
 		if x.Where == nil || old != nil && old.IndexByID(x.ID) != nil {
 			continue

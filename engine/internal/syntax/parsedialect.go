@@ -123,9 +123,9 @@ func (p *parser) indexPart(table Name) CreateIndex {
 }
 
 // nameIndexes names the indexes that have no name after their first columns, with a number if the
-// name is taken.
+// name is taken, as that of the primary key is.
 func nameIndexes(list []CreateIndex) {
-	taken := map[string]bool{}
+	taken := map[string]bool{"primary": true}
 	for i := range list {
 		taken[list[i].Index.Text] = true
 	}
