@@ -88,9 +88,15 @@ func TestDefinitionsChangeBesideTransactions(t *testing.T) {
 				exec(t, s, "INSERT INTO t VALUES (1, 1)")
 			}
 			exec(t, sql.Open(db), change)
+			var conflict *sql.ConflictError
+			if name == "column" {
+				_, err := s.Query(context.Background(), "SELECT m FROM t")
+				if !errors.As(err, &conflict) {
+					t.Errorf("SELECT of the column, used %v: %v", used, err)
+				}
+			}
 			_, err := s.Exec(context.Background(), "INSERT INTO t (id, n) VALUES (2, 2)")
 			gone := errors.Is(err, table.ErrNoTable)
-			var conflict *sql.ConflictError
 			if !errors.As(err, &conflict) && !used && !gone {
 				t.Errorf("%s: INSERT: %v", name, err)
 			}

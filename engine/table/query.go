@@ -242,13 +242,24 @@ func (p *Prepared) compile(ctx context.Context, r Reader) (*compiled, error) {
 		c.plan, err = p.db.plans.Prepare(c.sel, opt)
 	}
 	if err != nil {
-		return nil, err
+		return nil, p.notOf(c, r, err)
 	}
 	physical := c.plan.Physical()
 	c.byKey = physical != nil && physical.Point && physical.Index == nil
 	c.shape = p.db.shapes.of(c)
 	p.last.Store(c)
 	return c, nil
+}
+
+// notOf returns the error of a query that a transaction cannot plan, a conflict if it reads by
+// former definitions: then the query may be one of the present.
+func (p *Prepared) notOf(c *compiled, r Reader, err error) error {
+	for i, core := range p.cores {
+		if _, ok := r.(*Tx); ok && c.states[i] != core.state.Load() {
+			return changedSince(c.states[i])
+		}
+	}
+	return err
 }
 
 // fits reports whether the definitions are those that the reader has.

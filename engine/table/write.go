@@ -136,10 +136,14 @@ func (t *Table) bound(st *tableState) error {
 	case t.only == nil || t.only == st.Schema:
 		return nil
 	case st != t.core.state.Load(): // only a transaction sees a former definition
-		return fmt.Errorf("table: the definition of %s has changed: %w", st.Schema.Name,
-			ErrConflict)
+		return changedSince(st)
 	}
 	return fmt.Errorf("%w: %q", ErrChanged, st.Schema.Name)
+}
+
+// changedSince is the error of a transaction that knows a former definition.
+func changedSince(st *tableState) error {
+	return fmt.Errorf("table: the definition of %s has changed: %w", st.Schema.Name, ErrConflict)
 }
 
 func uniqueError(t *schema.Table, x *schema.Index, row []expr.Value, owner store.Key) error {
