@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
@@ -280,5 +281,31 @@ func TestPartialUniqueKeyThatMovesBetweenReads(t *testing.T) {
 	}
 	if got := all(t, db, point); fmt.Sprint(got) != "[2, 10, 20]" {
 		t.Error(got)
+	}
+}
+
+// An entry whose row is lost, as it may be after a repair, is not in the way of the row.
+func TestInsertOverEntriesOfLostRows(t *testing.T) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	db := open(t, nil)
+	people := create(t, db, peopleText)
+	for _, in := range []func(func(*table.Table) error) error{
+		func(insert func(*table.Table) error) error { return insert(people) },
+		func(insert func(*table.Table) error) error {
+			return updating(db, func(in func(*table.Table) *table.Table) error {
+				return insert(in(people))
+			})
+		},
+	} {
+		r := row(t, 1, "a@x", "Bern", 30)
+		ok(t, people.Put(ctx, r))
+		var lost store.WriteSet
+		pk, sk, err := people.Schema().AppendRowKey(nil, nil, r)
+		ok(t, err)
+		lost.Delete(store.Key{PK: pk, SK: sk})
+		ok(t, db.Store().Commit(ctx, &lost))
+		ok(t, in(func(p *table.Table) error { return p.Insert(ctx, r) }))
+		verify(t, people)
 	}
 }

@@ -27,7 +27,7 @@ func (t *Table) Write(ctx context.Context, build func(*rowio.Writer) error) erro
 		if !again {
 			return err
 		}
-		if t.tx != nil {
+		if t.tx != nil && (attempt > 0 || !w.Overwrites()) {
 			return errors.Join(ErrConflict, err)
 		}
 		if err := pause(ctx, attempt); err != nil {

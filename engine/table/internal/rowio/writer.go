@@ -1,6 +1,7 @@
 package rowio
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -33,8 +34,12 @@ type Writer struct {
 	used        int // of changes
 	deletes     bool
 	rows        int
+	bytes       int   // of keys and values
 	number      int64 // the greatest one of the identity column
 	same        keySet
+	// own are the values of unique entries that Lost has found of rows that are not there, as after
+	// a repair, by their keys. They are written over.
+	own map[string][]byte
 
 	tx         bool // conditions on versions are left to the transaction
 	noVersions bool // of the store
@@ -72,7 +77,7 @@ const (
 // store.Limits. Release ends its use.
 func NewWriter(tx, noVersions bool) *Writer {
 	w := writers.Get().(*Writer)
-	w.tx, w.noVersions = tx, noVersions
+	w.tx, w.noVersions, w.own = tx, noVersions, nil
 	return w
 }
 
@@ -302,6 +307,9 @@ func (w *Writer) putEntry(e *schema.Entry, key store.Key, expiry int64) {
 	op := store.Op{Key: store.Key{PK: e.PK, SK: e.SK}, Value: e.Value, Expiry: expiry}
 	if e.Unique && !e.Kept {
 		op.Cond = store.Absent()
+		if value, there := w.own[nameOf(op.Key)]; there {
+			op.Cond = store.ValueIs(value)
+		}
 	}
 	w.add(op, opInfo{index: e.Index, key: key, puts: true, unique: e.Unique})
 }
@@ -425,6 +433,7 @@ func (w *Writer) Lost(ctx context.Context, failed *store.ConditionError) (again 
 		return false, failed
 	}
 	info, op := &w.ops[failed.Op], &w.set.Ops[failed.Op]
+	delete(w.own, nameOf(op.Key))
 	switch {
 	case op.Cond.Kind != store.CondAbsent || !info.puts:
 		return true, failed
@@ -445,10 +454,20 @@ func (w *Writer) Lost(ctx context.Context, failed *store.ConditionError) (again 
 		return false, err
 	}
 	if SameKey(owner, info.key) && !info.first {
+		if w.own == nil {
+			w.own = map[string][]byte{}
+		}
+		w.own[nameOf(op.Key)] = bytes.Clone(it.Value)
 		return true, failed
 	}
 	return false, w.notUnique(info, owner)
 }
+
+// nameOf returns the key of an entry as one text: all their PKs have the same length.
+func nameOf(key store.Key) string { return string(key.PK) + string(key.SK) }
+
+// Overwrites reports whether Lost has found entries that the next commit writes over.
+func (w *Writer) Overwrites() bool { return len(w.own) > 0 }
 
 // notUnique returns the error that a row with the key owner is in the way of that of info.
 func (w *Writer) notUnique(info *opInfo, owner store.Key) error {
