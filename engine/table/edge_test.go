@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/engine/store/remote/remotetest"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/engine/table/internal/rowio"
 	"github.com/kstonedb/kstone/internal/testutil"
@@ -236,4 +238,29 @@ func TestVerifyOfLargeRows(t *testing.T) {
 	if err != nil || report.Rows != 3 || parts != 3 {
 		t.Errorf("%+v in %d parts, %v", report, parts, err)
 	}
+}
+
+// A statement in a transaction ends when its rows are more than that can write, before it has all
+// of them in memory.
+func TestTransactionsOfTooManyRows(t *testing.T) {
+	storage := remotetest.New(true, 64)
+	storage.Most.CommitBytes = 1 << 15
+	db, err := table.OpenStore(ctx, storage, nil)
+	ok(t, err)
+	defer db.Close()
+	tab := create(t, db, `{"name":"t","columns":[{"name":"p","type":"int64"},
+	 {"name":"id","type":"int64"},{"name":"n","type":"int64"},{"name":"s","type":"string"}],
+	 "primary_key":["p"],"sort_key":["id"]}`)
+	for i := range 100 {
+		n := int64(0)
+		if i == 99 {
+			n = math.MaxInt64 // which is never read
+		}
+		ok(t, tab.Insert(ctx, row(t, 1, i, n, strings.Repeat("x", 1000))))
+	}
+	more := []table.Assignment{{Column: 2, Value: expr.Arith{Op: expr.Add, L: col(tab, "n"),
+		R: expr.Const{Value: expr.Int(1)}}}}
+	wantIs(t, db.Update(ctx, func(tx *table.Tx) error {
+		return second(tab.In(tx).UpdateWhere(ctx, nil, more))
+	}), table.ErrTooLarge)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -130,7 +131,11 @@ func (t *Table) where(ctx context.Context, where expr.Expr, found []expr.Expr, a
 // inTx finds all rows before the first of them is changed, so that none is found twice.
 func (s *statement) inTx(ctx context.Context) (int, error) {
 	var all []store.Key
+	bytes, most := 0, s.table.db.commitBytes()
 	err := s.each(ctx, s.table.tx, func() error {
+		if bytes += s.bytes; bytes > most {
+			return tooLarge(most)
+		}
 		all, s.keys = append(all, s.keys...), nil
 		return nil
 	})
@@ -215,11 +220,26 @@ func (s *statement) write(ctx context.Context) error {
 	return err
 }
 
+// commitBytes returns how many bytes of keys and values a commit may have.
+func (db *DB) commitBytes() int {
+	if n := db.store.Limits().CommitBytes; n > 0 {
+		return n
+	}
+	return math.MaxInt
+}
+
+// tooLarge is the error of a statement whose rows are more than a commit. Why it does not wait for
+// that: until then they are all in memory.
+func tooLarge(most int) error {
+	return fmt.Errorf("%w: the rows have more than the %d bytes of a commit", ErrTooLarge, most)
+}
+
 func (s *statement) changeAll(ctx context.Context, w *rowio.Writer, keys []store.Key,
 	changed *int) error {
+	most := s.table.db.commitBytes()
 	return w.Each(ctx, keys, func(i int, it *store.Item) error {
-		if s.table.tx == nil && w.Full() {
-			return ErrTooLarge
+		if s.table.tx == nil && w.Full() || w.Bytes() > most {
+			return tooLarge(most)
 		}
 		params := s.params
 		if s.found != nil {

@@ -100,7 +100,7 @@ func (w *Writer) Reset(ctx context.Context, rules *Rules, r store.Reader) {
 	w.pk, w.sk, w.val = w.pk[:0], w.sk[:0], w.val[:0]
 	clear(w.Values)
 	w.entries.Reset()
-	w.used, w.deletes, w.rows, w.number = 0, false, 0, 0
+	w.used, w.deletes, w.rows, w.bytes, w.number = 0, false, 0, 0, 0
 }
 
 // Rules returns how the rows are written.
@@ -117,6 +117,9 @@ func Full(rows, bytes int) bool { return rows >= MaxRows || bytes >= maxBytes }
 
 // Full reports whether the rows are as large as those of one commit may be.
 func (w *Writer) Full() bool { return len(w.pk)+len(w.sk)+len(w.val) >= maxBytes }
+
+// Bytes returns how many bytes the keys and values have that were added since Reset.
+func (w *Writer) Bytes() int { return w.bytes }
 
 // Keys returns the keys of the rows that are written or deleted.
 func (w *Writer) Keys() iter.Seq[store.Key] {
@@ -188,6 +191,7 @@ func (w *Writer) add(op store.Op, info opInfo) {
 	w.set.Ops = append(w.set.Ops, op)
 	w.ops = append(w.ops, info)
 	w.deletes = w.deletes || op.Kind == store.OpDelete
+	w.bytes += len(op.Key.PK) + len(op.Key.SK) + len(op.Value)
 }
 
 // put adds a row, with the condition on what is there.
