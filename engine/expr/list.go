@@ -45,6 +45,9 @@ func (v Value) Len() int {
 	return len(v.s)
 }
 
+// Size returns how many bytes the value refers to: those of a text, of the elements of a list.
+func (v Value) Size() int { return len(v.s) }
+
 // Elements iterates over the elements of a list; they share its bytes. It is empty for
 // values of other kinds.
 func (v Value) Elements() iter.Seq[Value] {

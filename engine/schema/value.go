@@ -136,11 +136,8 @@ func (w *Writer) putVar(s *Slot, v expr.Value) error {
 // varSize returns what a value takes in the variable part, or less.
 func (s *Slot) varSize(v expr.Value) int {
 	switch v.Kind() {
-	case expr.KindString, expr.KindBytes:
-		return v.Len()
-	case expr.KindList:
-		encoded, _ := v.ListBytes()
-		return len(encoded)
+	case expr.KindString, expr.KindBytes, expr.KindList:
+		return v.Size()
 	}
 	return 0
 }

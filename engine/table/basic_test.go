@@ -142,3 +142,15 @@ func TestIndexesAreBuiltAndDropped(t *testing.T) {
 	}
 	wantIs(t, people.Insert(ctx, row(t, 1, nil, nil, 1)), table.ErrNoTable)
 }
+
+// What is written in one commit is bounded in bytes, those of elements of lists among them.
+func TestInsertManyOfLongLists(t *testing.T) {
+	tab := create(t, open(t, nil), `{"name":"t","columns":[{"name":"id","type":"int64"},
+	 {"name":"l","type":"string","list":true}],"primary_key":["id"]}`)
+	list := slices.Repeat([]string{strings.Repeat("x", 1<<20)}, 8)
+	rows := [][]expr.Value{row(t, 1, list), row(t, 2, list), row(t, 1, list)}
+	n, err := tab.InsertMany(ctx, slices.Values(rows))
+	if n != 2 || !errors.Is(err, table.ErrUnique) {
+		t.Errorf("%d rows, %v", n, err)
+	}
+}

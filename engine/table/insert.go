@@ -88,7 +88,7 @@ func (c *chunk) add(row []expr.Value) {
 	start := len(c.room)
 	for _, v := range row {
 		c.room = append(c.room, v.Clone())
-		c.bytes += 16 + v.Len()
+		c.bytes += 16 + v.Size()
 	}
 	c.rows = append(c.rows, c.room[start:len(c.room):len(c.room)])
 }
