@@ -50,8 +50,8 @@ func (b *binder) upsert(t *schema.Table, s *syntax.Insert) *boundUpsert {
 }
 
 // uniqueOf returns the primary key or unique index that has just the columns of ON CONFLICT: rather
-// one of all rows than a partial one, and that rather than one that is being built, which does not
-// have the rows yet that are in the way.
+// one of all rows than a partial one. One that is being built does not have the rows yet that are
+// in the way.
 func (b *binder) uniqueOf(t *schema.Table, u *syntax.Upsert) string {
 	var want schema.ColumnSet
 	for _, n := range u.Columns {
@@ -61,24 +61,22 @@ func (b *binder) uniqueOf(t *schema.Table, u *syntax.Upsert) string {
 	if same(t.KeyOrdinals()) {
 		return plan.PrimaryIndex
 	}
-	name, most := "", 0
+	var found *schema.Index
+	building := ""
 	for _, x := range t.Indexes {
-		has := 3 // all rows
 		switch {
+		case !x.Unique || x.State == schema.Dropping || !same(x.Ordinals()):
 		case x.State == schema.Building:
-			has = 1
-		case x.Where != nil:
-			has = 2
-		}
-		if x.Unique && x.State != schema.Dropping && same(x.Ordinals()) && has > most {
-			name, most = x.Name, has
+			building = "; index " + syntax.QuoteName(x.Name) + " is being built"
+		case found == nil || found.Where != nil && x.Where == nil:
+			found = x
 		}
 	}
-	if name == "" {
-		b.fail(u.Columns[0].Pos, "table %s has no primary key or unique index of these columns",
-			syntax.QuoteName(t.Name))
+	if found == nil {
+		b.fail(u.Columns[0].Pos, "table %s has no primary key or unique index of these columns%s",
+			syntax.QuoteName(t.Name), building)
 	}
-	return name
+	return found.Name
 }
 
 // errKept ends the change of a row that stays as it is.
