@@ -36,7 +36,7 @@ func (s *Stmt) insert(ctx context.Context, b *binding, params []expr.Value) (res
 		if rows, err = v.insertRows(); err != nil {
 			return err
 		}
-		if len(rows) > maxTxRows && !s.session.InTransaction() {
+		if len(fitting(rows)) < len(rows) && !s.session.InTransaction() {
 			return errParts
 		}
 		result, err = s.insertAll(ctx, t.In(tx), v, rows)
@@ -95,8 +95,8 @@ func (s *Stmt) insertAll(ctx context.Context, t *table.Table, v *valuer, rows []
 	case in.conflict == syntax.ConflictReplaces:
 		err = v.insertReplacing(ctx, t, rows, &result)
 	case in.conflict == syntax.ConflictIgnored, late:
-		err = v.insertEach(ctx, rows, len(rows), &result, func(to *table.Table,
-			row []expr.Value, done *Result) error {
+		err = v.insertEach(ctx, rows, &result, func(to *table.Table, row []expr.Value,
+			done *Result) error {
 			err := to.Insert(ctx, row)
 			if errors.Is(err, table.ErrUnique) && in.conflict == syntax.ConflictIgnored {
 				done.Skipped++
@@ -117,11 +117,16 @@ func (s *Stmt) insertAll(ctx context.Context, t *table.Table, v *valuer, rows []
 	return result, err
 }
 
-// insertEach inserts rows one by one, so many of them in one transaction, and then evaluates
-// RETURNING. insert inserts a row and counts it.
-func (v *valuer) insertEach(ctx context.Context, rows [][]expr.Value, most int, result *Result,
+// insertEach inserts rows one by one, many of them in one transaction, and then evaluates
+// RETURNING: a late one takes all of them. insert inserts a row and counts it.
+func (v *valuer) insertEach(ctx context.Context, rows [][]expr.Value, result *Result,
 	insert func(in *table.Table, row []expr.Value, done *Result) error) error {
-	for part := range slices.Chunk(rows, max(1, most)) {
+	for len(rows) > 0 {
+		part := rows
+		if result.returned == nil || !result.returned.late {
+			part = fitting(rows)
+		}
+		rows = rows[len(part):]
 		var done Result
 		err := v.update(ctx, func(tx *table.Tx) error {
 			done = Result{returned: v.returning()}
@@ -163,8 +168,25 @@ func (r *Result) note(t *schema.Table, row []expr.Value) {
 	}
 }
 
-// maxTxRows is how many rows an INSERT writes in one transaction.
-const maxTxRows = 10_000
+// Limits of the rows that an INSERT writes in one transaction.
+const (
+	maxTxRows  = 10_000
+	maxTxBytes = 16 << 20
+)
+
+// fitting returns the first of the rows, as many as are written in one transaction.
+func fitting(rows [][]expr.Value) [][]expr.Value {
+	bytes := 0
+	for i, row := range rows {
+		if i == maxTxRows || bytes >= maxTxBytes {
+			return rows[:i]
+		}
+		for _, v := range row {
+			bytes += v.Size()
+		}
+	}
+	return rows
+}
 
 // insertReplacing inserts rows in place of those that have their primary key or their unique
 // values, one after the other: so of two rows of the statement, too, the later one stays.
@@ -180,7 +202,7 @@ func (v *valuer) insertReplacing(ctx context.Context, t *table.Table, rows [][]e
 		}
 		return err
 	}
-	return v.insertEach(ctx, rows, maxTxRows, result, func(in *table.Table, row []expr.Value,
+	return v.insertEach(ctx, rows, result, func(in *table.Table, row []expr.Value,
 		done *Result) error {
 		n, err := replace(ctx, in, row)
 		if err != nil {

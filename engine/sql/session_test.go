@@ -387,13 +387,32 @@ func TestStatementOfSeveralCommits(t *testing.T) {
 	}
 	exec(t, s, "ROLLBACK")
 	for verb, done := range map[string]string{"INSERT": "10000", "INSERT OR REPLACE": "10000",
-		"INSERT OR IGNORE": "0"} {
+		"INSERT OR IGNORE": "10000"} {
 		exec(t, s, "CREATE TABLE u (id BIGINT PRIMARY KEY, n BIGINT CHECK (n = 0))")
 		_, err = s.Exec(t.Context(), fmt.Sprintf("%s INTO u SELECT id, CASE id WHEN %s "+
 			"THEN 1 ELSE 0 END FROM t", verb, ids[rows-1]))
 		said := strings.Contains(fmt.Sprint(err), "commits, and 10000 rows were written before")
 		if n := queried(t, s, "SELECT count(*) FROM u"); n != done || said != (n != "0") {
 			t.Errorf("%s: %s rows, %v", verb, n, err)
+		}
+		exec(t, s, "DROP TABLE u")
+	}
+}
+
+// So is one whose rows are large.
+func TestStatementOfLargeRows(t *testing.T) {
+	s := sql.Open(openDB(t))
+	exec(t, s, "CREATE TABLE t (id INT PRIMARY KEY, s TEXT)")
+	for i := range 3 {
+		exec(t, s, "INSERT INTO t VALUES (?, ?)", i, strings.Repeat("x", 9<<20))
+	}
+	for _, c := range []struct{ verb, rest string }{{"INSERT", ""}, {"INSERT OR REPLACE", ""},
+		{"INSERT OR IGNORE", ""}, {"INSERT", " ON CONFLICT DO NOTHING"}} {
+		exec(t, s, "CREATE TABLE u (id INT PRIMARY KEY CHECK (id < 2), s TEXT)")
+		_, err := s.Exec(t.Context(), c.verb+" INTO u SELECT id, s FROM t ORDER BY id"+c.rest)
+		if !errors.Is(err, table.ErrCheck) ||
+			!strings.Contains(err.Error(), "commits, and 2 rows were written before") {
+			t.Errorf("%s%s: %v", c.verb, c.rest, err)
 		}
 		exec(t, s, "DROP TABLE u")
 	}

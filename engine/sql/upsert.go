@@ -107,7 +107,7 @@ func (v *valuer) insertUpserting(ctx context.Context, rows [][]expr.Value, resul
 	if err := v.prepareUpsert(&u); err != nil {
 		return err
 	}
-	return v.insertEach(ctx, rows, maxTxRows, result, func(in *table.Table, row []expr.Value,
+	return v.insertEach(ctx, rows, result, func(in *table.Table, row []expr.Value,
 		done *Result) error {
 		return v.upsertRow(ctx, in, &u, row, done)
 	})
