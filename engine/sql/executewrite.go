@@ -221,15 +221,19 @@ func (v *valuer) insertReplacing(ctx context.Context, t *table.Table, rows [][]e
 // replace puts a row and deletes the rows that are in the way in unique indexes: one in each
 // of them, or one for each element of a list.
 func replace(ctx context.Context, in *table.Table, row []expr.Value) (removed int64, err error) {
-	for {
+	for gone := false; ; {
 		var taken *table.UniqueError
 		if err = in.Put(ctx, row); !errors.As(err, &taken) {
 			return removed, err
 		}
-		if err = in.Delete(ctx, taken.Key); err != nil {
+		switch err = in.Delete(ctx, taken.Key); {
+		case err == nil:
+			removed++
+		case gone || !errors.Is(err, table.ErrNotFound):
 			return removed, err
+		default:
+			gone = true // it has expired meanwhile
 		}
-		removed++
 	}
 }
 

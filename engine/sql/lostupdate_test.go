@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
 )
@@ -110,6 +113,36 @@ func TestUpsertWhileIndexIsBuilt(t *testing.T) {
 		exec(t, s, "CREATE UNIQUE INDEX pair ON n (u, v)")
 		if got := queried(t, s, "SELECT count(*), sum(v) FROM n"); got != "600 600" {
 			t.Errorf("%s rows and changes with an index%s", got, where)
+		}
+	}
+}
+
+// TestRowsInTheWayExpire: a row that expires while a statement finds it in the way of another one
+// is not missed. Method: the clock leaps at the first look at it, at the second, and so on.
+func TestRowsInTheWayExpire(t *testing.T) {
+	var ms, looks atomic.Int64
+	now := func() time.Time {
+		if looks.Add(-1) == 0 {
+			ms.Add(60_000)
+		}
+		return time.UnixMilli(ms.Load())
+	}
+	_, db := openBlocks(t, engine.Options{Clock: now})
+	s := sql.Open(db)
+	exec(t, s, "CREATE TABLE t (id INT PRIMARY KEY, u INT UNIQUE, at TIMESTAMP(ms), TTL (at))")
+	for _, text := range []string{"INSERT OR REPLACE INTO t VALUES (1, 7, ?)",
+		"INSERT OR REPLACE INTO t VALUES (2, 7, ?)",
+		"INSERT INTO t VALUES (1, 8, ?) ON CONFLICT (id) DO UPDATE SET at = excluded.at",
+		"INSERT INTO t VALUES (2, 7, ?) ON CONFLICT (u) DO UPDATE SET at = excluded.at"} {
+		for at, left := int64(1), int64(0); left <= 0; at++ {
+			exec(t, s, "DELETE FROM t")
+			exec(t, s, "INSERT INTO t VALUES (1, 7, ?)", time.UnixMilli(ms.Load()+30_000))
+			looks.Store(at)
+			_, err := s.Exec(t.Context(), text, time.UnixMilli(ms.Load()+1_000_000))
+			left = looks.Swap(0)
+			if n := queried(t, s, "SELECT count(*) FROM t"); err != nil || n != "1" {
+				t.Errorf("%s, a leap at look %d: %s rows, %v", text, at, n, err)
+			}
 		}
 	}
 }

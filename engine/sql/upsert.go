@@ -109,7 +109,11 @@ func (v *valuer) insertUpserting(ctx context.Context, rows [][]expr.Value, resul
 	}
 	return v.insertEach(ctx, rows, result, func(in *table.Table, row []expr.Value,
 		done *Result) error {
-		return v.upsertRow(ctx, in, &u, row, done)
+		err := v.upsertRow(ctx, in, &u, row, done)
+		if errors.Is(err, table.ErrNotFound) { // what was in the way has expired meanwhile
+			err = v.upsertRow(ctx, in, &u, row, done)
+		}
+		return err
 	})
 }
 
