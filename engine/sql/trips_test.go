@@ -9,7 +9,6 @@ import (
 
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/store"
-	"github.com/kstonedb/kstone/engine/store/remote"
 	"github.com/kstonedb/kstone/engine/store/remote/remotetest"
 	"github.com/kstonedb/kstone/engine/table"
 )
@@ -98,7 +97,7 @@ func (c *tripCase) run(t *testing.T, session *sql.Session) {
 	stmt, err := session.Prepare(c.text)
 	ok(t, err)
 	for i, args := range c.args {
-		counted, trips := remote.CountTrips(context.Background())
+		counted, trips := store.CountTrips(context.Background())
 		begun := time.Now()
 		var rows []string
 		if stmt.Returns() {
@@ -150,7 +149,7 @@ func slowOrders(t *testing.T) (session *sql.Session, later int) {
 // momentTrips returns how many trips it takes to fix the moment of a read in several places.
 func momentTrips(t *testing.T, s store.Store) int {
 	t.Helper()
-	counted, trips := remote.CountTrips(context.Background())
+	counted, trips := store.CountTrips(context.Background())
 	snap, err := s.(store.LateSnapshots).SnapshotLater(counted, true, func() error { return nil })
 	ok(t, err)
 	defer snap.Close()

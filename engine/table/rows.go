@@ -14,7 +14,6 @@ import (
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/store"
-	"github.com/kstonedb/kstone/engine/store/remote"
 	"github.com/kstonedb/kstone/engine/table/internal/rowio"
 )
 
@@ -325,8 +324,8 @@ func (r *Rows) Explain() (*plan.Explanation, error) {
 // ExplainAnalyze runs the query, throws the rows away, and returns the plan with what was
 // counted and how long every step took. Of a store on other machines it has the round trips, too.
 func (r *Rows) ExplainAnalyze() (*plan.Explanation, error) {
-	var trips *remote.Trips
-	r.ctx, trips = remote.CountTrips(r.ctx)
+	var trips *store.Trips
+	r.ctx, trips = store.CountTrips(r.ctx)
 	r.timed = true
 	defer func() { r.timed = false }()
 	for _, err := range r.All() {

@@ -202,6 +202,8 @@ func importError(g *goFile, unit string, row int, target string) string {
 	switch {
 	case aboveTheSeam[unit] && !testOnly[g.dir()] && !aboveTheSeam[other] && !belowTheSeam[local]:
 		return "it is storage: see engine/store"
+	case aboveTheSeam[unit] && unit != "engine/store" && strings.HasPrefix(local, "engine/store/"):
+		return "it is for back ends, and makes every program with tables larger"
 	case otherRow < 0:
 		return "it is in no row of the layer table"
 	case other == unit:

@@ -41,6 +41,9 @@ var planted = []struct {
 	{"import of storage above the seam", checkLayers, map[string]string{
 		"engine/plan/spans/a.go": "package spans\nimport _ \"" + modulePath + "/zonemap\"\n",
 	}, "it is storage"},
+	{"import of what back ends share above the seam", checkLayers, map[string]string{
+		"engine/table/a.go": "package table\nimport _ \"" + modulePath + "/engine/store/remote\"\n",
+	}, "for back ends"},
 	{"import of storage in a test above the seam", checkLayers, map[string]string{
 		"engine/table/a_test.go": "package table\nimport _ \"" + modulePath + "/engine\"\n",
 	}, ""},

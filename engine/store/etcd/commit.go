@@ -66,7 +66,7 @@ func (s *Store) commit(ctx context.Context, w *store.WriteSet, b *remote.Batch) 
 func (s *Store) transact(
 	ctx context.Context, compare []client.Cmp, puts, gets []client.Op,
 ) ([]remote.Pair, error) {
-	defer remote.Request(ctx)()
+	defer store.BeginRequest(ctx)()
 	resp, err := s.c.Txn(ctx).If(compare...).Then(puts...).Else(gets...).Commit()
 	if err != nil {
 		return nil, s.outcome(ctx, err)

@@ -14,7 +14,7 @@ import (
 )
 
 // Store is a database of an etcd cluster. Trips of its calls are counted for contexts of
-// remote.CountTrips.
+// store.CountTrips.
 type Store struct {
 	remote.Core
 	c   *client.Client
@@ -85,7 +85,7 @@ func (s *Store) revision(ctx context.Context) (int64, error) {
 	}
 	ctx, cancel := s.Within(ctx)
 	defer cancel()
-	defer remote.Request(ctx)()
+	defer store.BeginRequest(ctx)()
 	start, _ := s.Layout.Range()
 	resp, err := s.c.Get(ctx, string(start)) // the prefix is not a key
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/store"
-	"github.com/kstonedb/kstone/engine/store/remote"
 )
 
 // A read or commit waits for the cluster as often as it must.
@@ -70,7 +69,7 @@ func TestRoundTrips(t *testing.T) {
 			return err
 		}},
 	} {
-		counted, trips := remote.CountTrips(ctx)
+		counted, trips := store.CountTrips(ctx)
 		begun := time.Now()
 		ok(t, c.f(counted))
 		t.Logf("%s: %v, %v", c.name, trips, time.Since(begun).Round(10*time.Microsecond))

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/store"
-	"github.com/kstonedb/kstone/engine/store/remote"
 	"github.com/kstonedb/kstone/engine/store/storetest"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
@@ -78,7 +77,7 @@ func TestTxRoundTrips(t *testing.T) {
 	for name, read := range map[string]store.Range{
 		"item": store.Point(key("rows", "a")), "range": store.Partition([]byte("rows")),
 	} {
-		counted, trips := remote.CountTrips(ctx)
+		counted, trips := store.CountTrips(ctx)
 		ok(t, s.Update(counted, func(tx store.Tx) error {
 			if _, err := count(counted, tx, read); err != nil {
 				return err

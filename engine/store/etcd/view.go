@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	client "go.etcd.io/etcd/client/v3"
 
+	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/remote"
 )
 
@@ -109,7 +110,7 @@ func (v *view) read(
 func (s *Store) send(
 	ctx context.Context, ops []client.Op, out []*pb.RangeResponse,
 ) (rev int64, err error) {
-	defer remote.Request(ctx)()
+	defer store.BeginRequest(ctx)()
 	if len(ops) == 1 { // a transaction would do, but a range is simpler for the server
 		resp, err := s.c.Do(ctx, ops[0])
 		if err != nil {

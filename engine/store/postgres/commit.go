@@ -124,7 +124,7 @@ func (s *Store) serializable(
 	b.Queue(beginTx)
 	queue(b)
 	b.Queue("COMMIT")
-	end := remote.Request(ctx)
+	end := store.BeginRequest(ctx)
 	results := c.SendBatch(ctx, b)
 	if _, err = results.Exec(); err == nil {
 		if read != nil {

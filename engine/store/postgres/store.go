@@ -13,7 +13,7 @@ import (
 )
 
 // Store is a table of a PostgreSQL database. It may be used by many goroutines at once. Trips of
-// its calls are counted for contexts of remote.CountTrips; left out is what prepares a statement,
+// its calls are counted for contexts of store.CountTrips; left out is what prepares a statement,
 // once for each connection, and the end of a scan, which is not waited for.
 type Store struct {
 	remote.Core

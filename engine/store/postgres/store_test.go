@@ -15,7 +15,6 @@ import (
 
 	"github.com/kstonedb/kstone/engine/store"
 	"github.com/kstonedb/kstone/engine/store/postgres"
-	"github.com/kstonedb/kstone/engine/store/remote"
 	"github.com/kstonedb/kstone/engine/store/storetest"
 )
 
@@ -225,7 +224,7 @@ func TestDeletePartitions(t *testing.T) {
 		put(t, s, store.Key{PK: []byte(pk)}, "1")
 		put(t, s, key(pk, "\xff"), "2")
 	}
-	counted, trips := remote.CountTrips(ctx)
+	counted, trips := store.CountTrips(ctx)
 	ok(t, s.DeletePartitions(counted, [][]byte{[]byte("a"), []byte("c")}))
 	var left []string
 	for it, err := range s.Scan(ctx, store.Interval(nil, nil)) {
@@ -329,7 +328,7 @@ func TestRoundTrips(t *testing.T) {
 			return err
 		}},
 	} {
-		counted, trips := remote.CountTrips(ctx)
+		counted, trips := store.CountTrips(ctx)
 		ok(t, c.call(counted))
 		if trips.Waves() != c.want || trips.Requests() != c.want {
 			t.Errorf("%s: %v, want %d", c.name, trips, c.want)

@@ -196,7 +196,7 @@ func (v *view) ending(ctx context.Context) (*pgxpool.Conn, *pgx.Batch, error) {
 // commitTx sends a batch whose last statement is COMMIT. Wrote says that the transaction has
 // something to lose.
 func commitTx(ctx context.Context, c *pgxpool.Conn, b *pgx.Batch, wrote bool) error {
-	defer remote.Request(ctx)()
+	defer store.BeginRequest(ctx)()
 	results := c.SendBatch(ctx, b)
 	var tag pgconn.CommandTag
 	var err error

@@ -95,7 +95,7 @@ func (v *view) send(ctx context.Context, b *pgx.Batch, read func(pgx.BatchResult
 	}
 	all := v.prefixed()
 	all.QueuedQueries = append(all.QueuedQueries, b.QueuedQueries...)
-	defer remote.Request(ctx)()
+	defer store.BeginRequest(ctx)()
 	results := v.conn.SendBatch(ctx, all)
 	var err error
 	for err == nil && len(v.ahead) > 0 {
@@ -157,7 +157,7 @@ func (v *view) Get(ctx context.Context, keys [][]byte) ([]remote.Pair, error) {
 	if v.begin == "" {
 		var c *pgxpool.Conn
 		if c, err = v.s.acquire(ctx); err == nil {
-			done := remote.Request(ctx)
+			done := store.BeginRequest(ctx)
 			err = take(c.Query(ctx, v.s.sql.get, keys))
 			done()
 			c.Release()

@@ -10,6 +10,5 @@
 //   - [Tx] is a transaction over a [Base], a view with a commit that proves what was read.
 //   - [Core] has what stores do alike with those: properties, snapshots, the end of them.
 //   - [ParseURL] and [URL.Set] read their addresses and options.
-//   - [Trips] counts round trips: a store calls [Request] around each of its requests.
 //   - [Within] ends calls whose context has no deadline.
 package remote

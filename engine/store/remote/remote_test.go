@@ -80,7 +80,7 @@ func TestRoundTrips(t *testing.T) {
 		{"16 buckets", store.Partitions(pks), 16000, 10},
 		{"everything", unordered, 16000, 40},
 	} {
-		counted, trips := remote.CountTrips(ctx)
+		counted, trips := store.CountTrips(ctx)
 		items := 0
 		for _, err := range s.Scan(counted, c.r) {
 			ok(t, err)
@@ -99,7 +99,7 @@ func TestScanFailsOnce(t *testing.T) {
 	s.SetLatency(time.Hour)
 	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()
-	counted, trips := remote.CountTrips(short)
+	counted, trips := store.CountTrips(short)
 	for _, err := range s.Scan(counted, store.Interval(nil, nil)) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error: %v", err)
@@ -124,7 +124,7 @@ func TestLongScan(t *testing.T) {
 	s.SetLatency(time.Millisecond)
 	r := store.Interval(nil, nil)
 	for _, r.Unordered = range []bool{true, false} {
-		counted, trips := remote.CountTrips(ctx)
+		counted, trips := store.CountTrips(ctx)
 		begun, got := time.Now(), 0
 		for _, err := range s.Scan(counted, r) {
 			ok(t, err)

@@ -8,7 +8,7 @@ import (
 	client "github.com/tikv/client-go/v2/tikv"
 	"github.com/tikv/client-go/v2/tikvrpc"
 
-	"github.com/kstonedb/kstone/engine/store/remote"
+	"github.com/kstonedb/kstone/engine/store"
 )
 
 // countedClient counts requests to servers.
@@ -27,7 +27,7 @@ func (c countedClient) SendRequest(
 			c.decided.Store(true)
 		}
 	}
-	defer remote.Request(ctx)()
+	defer store.BeginRequest(ctx)()
 	return c.Client.SendRequest(ctx, addr, req, timeout)
 }
 
@@ -47,6 +47,6 @@ func (o countedOracle) GetTimestamp(ctx context.Context, opt *oracle.Option) (ui
 	if c, ok := ctx.Value(commitKey{}).(*sending); ok && c.now != 0 && !c.prewritten.Load() {
 		return c.now, nil
 	}
-	defer remote.Request(ctx)()
+	defer store.BeginRequest(ctx)()
 	return o.Oracle.GetTimestamp(ctx, opt)
 }

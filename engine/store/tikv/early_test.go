@@ -12,7 +12,6 @@ import (
 	"github.com/tikv/client-go/v2/tikvrpc"
 
 	"github.com/kstonedb/kstone/engine/store"
-	"github.com/kstonedb/kstone/engine/store/remote"
 	"github.com/kstonedb/kstone/engine/store/tikv"
 )
 
@@ -104,11 +103,11 @@ func TestSnapshotsBesideCommits(t *testing.T) {
 }
 
 // later returns a snapshot that has no timestamp yet, and its context, which counts.
-func later(t *testing.T, s *tikv.Store) (store.Snapshot, context.Context, *remote.Trips) {
+func later(t *testing.T, s *tikv.Store) (store.Snapshot, context.Context, *store.Trips) {
 	t.Helper()
 	snap, err := s.SnapshotLater(ctx, true, func() error { return nil })
 	ok(t, err)
-	counted, trips := remote.CountTrips(ctx)
+	counted, trips := store.CountTrips(ctx)
 	return snap, counted, trips
 }
 
@@ -130,7 +129,7 @@ func TestFirstReads(t *testing.T) {
 		ok(t, s.Commit(ctx, &w))
 	}
 	move("none", "1")
-	lookUp := func(trips **remote.Trips, between func()) (row string, err error) {
+	lookUp := func(trips **store.Trips, between func()) (row string, err error) {
 		snap, counted, n := later(t, s)
 		*trips = n
 		defer func() { ok(t, snap.Close()) }()
@@ -145,7 +144,7 @@ func TestFirstReads(t *testing.T) {
 		}
 		return row, err
 	}
-	trips := new(*remote.Trips)
+	trips := new(*store.Trips)
 	if row, err := lookUp(trips, func() {}); err != nil || row != "1" {
 		t.Errorf("row %s, %v", row, err)
 	}
@@ -156,7 +155,7 @@ func TestFirstReads(t *testing.T) {
 	// One between the timestamp and the first read, which are under way at the same time, is not.
 	changed := 0
 	for i := 2; changed == 0 && i < 100; i++ {
-		var trips *remote.Trips
+		var trips *store.Trips
 		var moved atomic.Bool
 		cluster.SetFault(func(ctx context.Context, req *tikvrpc.Request) (bool, error) {
 			if req.Type == tikvrpc.CmdScan && !moved.Swap(true) {

@@ -17,7 +17,7 @@ import (
 )
 
 // Store is a database of a TiKV cluster. Trips of its calls are counted for contexts of
-// remote.CountTrips, those to placement drivers for timestamps included, and those that look up
+// store.CountTrips, those to placement drivers for timestamps included, and those that look up
 // where regions are, once each, left out.
 type Store struct {
 	remote.Core

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine/store"
-	"github.com/kstonedb/kstone/engine/store/remote"
 	"github.com/kstonedb/kstone/engine/store/tikv"
 	"github.com/kstonedb/kstone/internal/testutil"
 )
@@ -33,7 +32,7 @@ func fill(t testing.TB, s store.Store, partitions, n int) (pks [][]byte) {
 // trips returns the round trips of f in a cluster where each request takes a while.
 func trips(t *testing.T, f func(ctx context.Context) error) int {
 	t.Helper()
-	counted, trips := remote.CountTrips(ctx)
+	counted, trips := store.CountTrips(ctx)
 	begun := time.Now()
 	ok(t, f(counted))
 	t.Logf("%v, %v", trips, time.Since(begun).Round(100*time.Microsecond))
@@ -146,7 +145,7 @@ func TestLongScan(t *testing.T) {
 	for _, unordered := range []bool{true, false} {
 		r := store.Interval(nil, nil)
 		r.Unordered = unordered
-		counted, trips := remote.CountTrips(ctx)
+		counted, trips := store.CountTrips(ctx)
 		begun := time.Now()
 		got, err := count(counted, s, r)
 		ok(t, err)

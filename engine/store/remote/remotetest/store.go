@@ -16,7 +16,7 @@ import (
 	"github.com/kstonedb/kstone/engine/store/remote"
 )
 
-// Store is a store of pairs. Its trips are counted for contexts of remote.CountTrips.
+// Store is a store of pairs. Its trips are counted for contexts of store.CountTrips.
 type Store struct {
 	remote.Core
 	maxPage int // whatever a page is asked for
@@ -69,7 +69,7 @@ func (s *Store) SetFault(f Fault) { s.fault.Store(&f) }
 
 // request counts a request and waits as long as it takes.
 func (s *Store) request(ctx context.Context) error {
-	defer remote.Request(ctx)()
+	defer store.BeginRequest(ctx)()
 	if f := s.fault.Load(); f != nil {
 		if err := (*f)(ctx); err != nil {
 			return err

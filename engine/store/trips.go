@@ -1,11 +1,9 @@
-package remote
+package store
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
-	"time"
 )
 
 // Trips counts the requests to a store that are sent with its context, and the round trips: times
@@ -24,8 +22,8 @@ func CountTrips(ctx context.Context) (_ context.Context, t *Trips) {
 	return context.WithValue(ctx, tripsKey{}, t), t
 }
 
-// Request counts a request that begins. The caller calls end when the answer is there.
-func Request(ctx context.Context) (end func()) {
+// BeginRequest counts a request that begins. The caller calls end when the answer is there.
+func BeginRequest(ctx context.Context) (end func()) {
 	t, ok := ctx.Value(tripsKey{}).(*Trips)
 	if !ok {
 		return func() {}
@@ -63,25 +61,4 @@ func (t *Trips) Waves() int {
 // String returns both.
 func (t *Trips) String() string {
 	return fmt.Sprintf("%d round trips, %d requests", t.Waves(), t.Requests())
-}
-
-// Within returns a context that ends after d, or DefaultTimeout if that is 0, at the latest if ctx
-// has no deadline. Its cause then says so.
-func Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok {
-		return context.WithCancel(ctx)
-	}
-	d = cmp.Or(d, DefaultTimeout)
-	return context.WithTimeoutCause(ctx, d, &timeoutError{d})
-}
-
-// timeoutError is that of a call whose context had no deadline.
-type timeoutError struct{ after time.Duration }
-
-func (e *timeoutError) Error() string {
-	return fmt.Sprintf("no answer within %v, the store's own timeout", e.after)
-}
-
-func (e *timeoutError) Is(target error) bool {
-	return target == context.DeadlineExceeded
 }
