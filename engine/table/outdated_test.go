@@ -154,6 +154,19 @@ func TestRowsOfANewerDefinitionAreRead(t *testing.T) {
 	}
 }
 
+// TestQueriesOfDroppedColumns checks that a query that was made for a former definition is no wrong
+// one: made for the present definition it may be right, as SELECT * is.
+func TestQueriesOfDroppedColumns(t *testing.T) {
+	db := open(t, nil)
+	tab := create(t, db, pairText)
+	former := tab.Schema()
+	sel := &plan.Select{From: []plan.Source{{Table: former}},
+		Columns: []plan.Output{{Expr: former.Ref(0, 2)}}}
+	ok(t, db.DropColumn(ctx, "pairs", "b"))
+	_, err := db.Prepare(sel)
+	wantIs(t, err, table.ErrChanged)
+}
+
 // TestStatementsOfDroppedColumns checks that a statement does not take a column that is
 // dropped while it runs for one that is NULL.
 func TestStatementsOfDroppedColumns(t *testing.T) {

@@ -2,6 +2,8 @@ package table
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync/atomic"
@@ -240,6 +242,10 @@ func (p *Prepared) compile(ctx context.Context, r Reader) (*compiled, error) {
 		c.plan, c.values, err = p.db.plans.PrepareLiterals(c.sel, opt)
 	} else {
 		c.plan, err = p.db.plans.Prepare(c.sel, opt)
+	}
+	var wrong *plan.QueryError
+	if c.sel != p.sel && errors.As(err, &wrong) { // it may be right for what it was made for
+		err = fmt.Errorf("%w: %w", ErrChanged, err)
 	}
 	if err != nil {
 		return nil, p.notOf(c, r, err)
