@@ -110,19 +110,37 @@ func (t *times) load() error {
 	if err != nil {
 		return err
 	}
-	// Entries are appended. Only of the last ones, which were not synced, some may be torn, of
-	// commits that are lost, or lost themselves with later ones there.
+	// Entries are appended. Only of the last ones, which were not synced, some may be torn, or lost
+	// with later ones there. Any number may be of commits that a power cut has undone.
 	last := t.env.Visible()
 	count := (size - timesHeader) / timesEntry
+	from := count
+	for whole := false; from > 0 && !whole; {
+		from = max(0, from-2*timesSyncEvery)
+		e, err := t.at(from)
+		whole = err == nil && e.seq <= last
+	}
 	t.last = entry{}
-	for t.n = max(0, count-2*timesSyncEvery); t.n < count; t.n++ {
+	for t.n = from; t.n < count; t.n++ {
 		e, err := t.at(t.n)
 		if err != nil || e.seq > last || e.seq < t.last.seq || e.ms < t.last.ms {
 			break
 		}
 		t.last = e
 	}
+	if t.n < count && t.env.Store != nil {
+		_ = t.cut(t.n) // else they are written over, one by one
+	}
 	return nil
+}
+
+// cut removes the entries from one on, before others take their place.
+func (t *times) cut(n int64) error {
+	if err := t.file.Truncate(timesHeader + n*timesEntry); err != nil {
+		return err
+	}
+	t.n = n
+	return t.file.Sync()
 }
 
 func (t *times) header() (b [timesHeader]byte) {
@@ -209,11 +227,10 @@ func (t *times) goBack(ms int64) {
 		e, err := t.at(int64(i))
 		return err != nil || e.ms > ms
 	}))
-	if err := t.file.Truncate(timesHeader + n*timesEntry); err != nil {
+	if t.cut(n) != nil {
 		return // the next note tries again
 	}
-	_ = t.file.Sync() // before other entries take their place
-	t.n, t.last, t.lagging = n, entry{}, 0
+	t.last, t.lagging = entry{}, 0
 	if n > 0 {
 		t.last, _ = t.at(n - 1)
 	}

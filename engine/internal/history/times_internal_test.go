@@ -143,6 +143,14 @@ func TestTimesAfterACrash(t *testing.T) {
 	if x.last != (entry{20, 2000}) || x.seqAt(9000).seq != 20 {
 		t.Fatalf("last entry %+v", x.last)
 	}
+	for i := range int64(100) { // also many of them, if nothing was synced for long
+		x.append(entry{41, 3000 + i})
+	}
+	ok(t, x.close())
+	reopen()
+	if x.last != (entry{20, 2000}) {
+		t.Fatalf("last entry %+v", x.last)
+	}
 	x.note(25, 4000, time.Hour)
 	if x.seqAt(3500).seq != 20 || x.seqAt(4000).seq != 25 {
 		t.Errorf("entries after a crash are lost")
