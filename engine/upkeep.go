@@ -89,7 +89,12 @@ func (db *DB) makeUpkeep(state *manifest.State, flushGroup int) {
 	if o.RetainBytes > 0 {
 		env.LogReleased = func() { db.history.Trim() }
 		env.LogGiveUp = func() { db.history.GiveUp() }
-		env.LogShare = func() (float64, string) { return db.history.Share() }
+		env.LogShare = func() (float64, string) {
+			if db.followed.Load() {
+				return 0, "" // a follower is a consumer, which moves after its commits
+			}
+			return db.history.Share()
+		}
 	}
 	db.upkeep = upkeep.New(env, upkeep.Options{
 		MemtableBytes: o.MemtableBytes, LogBytes: o.LogBytes,

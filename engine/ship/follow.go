@@ -43,7 +43,8 @@ type Follower struct {
 	ended   chan struct{}
 	begin   time.Time
 	alarm   alarm
-	own     bool // all commits of the database are those of the destination
+	own     bool   // all commits of the database are those of the destination
+	slot    uint64 // the last one that was read into the database
 
 	mu      sync.Mutex
 	db      *engine.DB // guarded by mu, as all below; written by the goroutine that follows
@@ -250,10 +251,11 @@ func (f *Follower) poll(ctx context.Context) (m FollowMetrics, err error) {
 		return m, err
 	}
 	a := &applier{db: f.db, src: source.Of(f.db), to: base.MaxSeqNum}
+	from := a.src.Log.LastSeq()
 	for i := range s.chain {
 		o := &s.chain[i]
 		last := a.src.Log.LastSeq()
-		if o.seq < last || o.seq == last && f.done(o) {
+		if o.seq < last || o.seq == last && o.lastSlot <= f.slot {
 			continue
 		}
 		if o.from > last {
@@ -263,15 +265,10 @@ func (f *Follower) poll(ctx context.Context) (m FollowMetrics, err error) {
 		if err := a.object(ctx, f.dest, o.name); err != nil {
 			return m, err
 		}
+		f.slot = o.lastSlot
 		f.mu.Lock()
 		f.m.Time = time.UnixMilli(o.ms)
 		f.mu.Unlock()
-		// Why after each: with engine.WaitForConsumers the next commit may wait for the mark.
-		if a.src.Log.LastSeq() > last {
-			if err := errors.Join(f.db.Sync(ctx), f.moveMark()); err != nil {
-				return m, err
-			}
-		}
 	}
 	last := a.src.Log.LastSeq()
 	if n := len(s.bases); n > 0 && s.bases[n-1].seq > last {
@@ -281,14 +278,10 @@ func (f *Follower) poll(ctx context.Context) (m FollowMetrics, err error) {
 	f.mu.Lock()
 	m = FollowMetrics{Version: uint64(last), Time: f.m.Time}
 	f.mu.Unlock()
-	return m, nil
-}
-
-// done reports whether an object that ends with the last commit was read by this follower.
-func (f *Follower) done(o *logObject) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.m.Version == uint64(o.seq) && !time.UnixMilli(o.ms).After(f.m.Time)
+	if last > from {
+		err = errors.Join(f.db.Sync(ctx), f.moveMark())
+	}
+	return m, err
 }
 
 // WaitFor returns when the database has a commit. The error is the cause of ctx, or what has ended

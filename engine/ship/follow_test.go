@@ -369,3 +369,53 @@ func TestFollowerTakesOver(t *testing.T) {
 		t.Errorf("consumers %+v", all)
 	}
 }
+
+// With few of the commits retained a follower gets more of them in one object than writers may make
+// before a consumer has moved, which a follower is, too.
+func TestFollowerDoesNotWaitForItself(t *testing.T) {
+	h := newHarbor(t)
+	h.put()
+	s := h.start(ship.Options{})
+	h.shipped(s)
+	o := ship.FollowOptions{Open: small}
+	o.Open.RetainBytes, o.Open.RetainLimit = 1<<20, engine.WaitForConsumers
+	d := h.dest
+	h.dest = &counting{Destination: d}
+	f := follow(t, h, vfs.NewMem(), o)
+	h.dest.set(func(string, string) error { return errServer })
+	h.dest, d = d, h.dest
+	for range 300 {
+		h.last++
+		ok(t, h.db.Put(engine.Key{PK: []byte("k")}, make([]byte, 60<<10)))
+	}
+	h.shipped(s)
+	d.set(nil)
+	wait, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	ok(t, f.WaitFor(wait, h.last))
+	ok(t, f.Close())
+	ok(t, s.Close(ctx))
+}
+
+// A property is set between two commits, while the clock stands still.
+func TestFollowerHasProperties(t *testing.T) {
+	h := newHarbor(t)
+	h.put()
+	s := h.start(ship.Options{})
+	h.shipped(s)
+	f := follow(t, h, vfs.NewMem(), ship.FollowOptions{})
+	ok(t, f.WaitFor(ctx, h.last))
+	objects := s.Metrics().LogObjects
+	ok(t, h.db.SetProperty("p", []byte("v")))
+	for s.Metrics().LogObjects == objects {
+		<-time.After(time.Millisecond)
+	}
+	h.put()
+	h.shipped(s)
+	ok(t, f.WaitFor(ctx, h.last))
+	if p, _ := f.DB().Property("p"); string(p) != "v" {
+		t.Errorf("property %q", p)
+	}
+	ok(t, f.Close())
+	ok(t, s.Close(ctx))
+}
