@@ -44,6 +44,7 @@ type Follower struct {
 	begin   time.Time
 	alarm   alarm
 	own     bool   // all commits of the database are those of the destination
+	of      uint64 // identity of the destination
 	slot    uint64 // the last one that was read into the database
 
 	mu      sync.Mutex
@@ -132,6 +133,7 @@ func (f *Follower) prove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	f.of = s.id.epoch
 	src := source.Of(f.db)
 	last := src.Log.LastSeq()
 	f.own = f.own || f.marked()
@@ -249,6 +251,9 @@ func (f *Follower) poll(ctx context.Context) (m FollowMetrics, err error) {
 	s, err := look(ctx, f.dest, f.headers)
 	if err != nil {
 		return m, err
+	}
+	if s.id.epoch != f.of { // what it has may follow other commits than those that are here
+		return m, fmt.Errorf("%w: it was emptied, and begun again: follow again", ErrOther)
 	}
 	a := &applier{db: f.db, src: source.Of(f.db), to: base.MaxSeqNum}
 	from := a.src.Log.LastSeq()

@@ -171,6 +171,34 @@ func (s *Shipper) checkEpoch(ctx context.Context) error {
 	return err
 }
 
+// checkPlace returns an error if the destination is not there any more, or another one is in its
+// place. Why: where it was emptied, and another copy of the database has begun again, slots and
+// epochs do not keep apart what both put.
+func (s *Shipper) checkPlace(ctx context.Context) error {
+	h, _, err := get(ctx, s.dest, destinationName, kindDestination)
+	if errors.Is(err, errNotExist) {
+		err = fmt.Errorf("the destination is gone: mount its disk, or move it back; if it was "+
+			"emptied, start again: %w", err)
+	}
+	return cmp.Or(err, s.checkIdentity(&h))
+}
+
+func (s *Shipper) checkIdentity(h *header) error {
+	if h.epoch != s.id {
+		return fmt.Errorf("%w: it was emptied, and begun again", ErrFenced)
+	}
+	return nil
+}
+
+// look surveys the destination.
+func (s *Shipper) look(ctx context.Context) (*survey, error) {
+	found, err := look(ctx, s.dest, s.headers)
+	if err == nil {
+		err = s.checkIdentity(&found.id)
+	}
+	return found, err
+}
+
 // fill makes the next object, unless there is one that was not put. More is false if there is
 // nothing to ship up to the commit last, which was the newest at a time, 0: not known.
 func (s *Shipper) fill(last base.SeqNum, now int64) (more bool, err error) {
@@ -262,6 +290,9 @@ func (s *Shipper) closeReader() {
 
 // place puts the object that is pending, or learns why it cannot.
 func (s *Shipper) place(ctx context.Context) error {
+	if err := s.checkPlace(ctx); err != nil {
+		return err
+	}
 	h := s.pending
 	name := logName(h.slot, h.lastSlot)
 	err := s.put(ctx, name, s.object)

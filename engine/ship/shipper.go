@@ -191,7 +191,17 @@ func (s *Shipper) claim(ctx context.Context) error {
 		return err
 	}
 	for {
-		found, err := look(ctx, s.dest, s.headers)
+		epochs, err := s.dest.List(ctx, epochPrefix) // first: what a later one does is not missed
+		if err != nil {
+			return err
+		}
+		s.epoch = 1
+		for _, e := range epochs {
+			if n, ok := parseEpochName(e.Name); ok {
+				s.epoch = max(s.epoch, n+1)
+			}
+		}
+		found, err := s.look(ctx)
 		if err != nil {
 			return err
 		}
@@ -199,7 +209,6 @@ func (s *Shipper) claim(ctx context.Context) error {
 		if err := s.goOn(found); err != nil {
 			return err
 		}
-		s.epoch = found.epoch + 1
 		h := header{kind: kindEpoch, dbid: s.src.DBID, epoch: s.epoch, ms: s.src.NowMs()}
 		err = s.putOnce(ctx, epochName(s.epoch), h.encode(nil))
 		if errors.Is(err, errExist) {

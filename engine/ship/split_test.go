@@ -306,3 +306,46 @@ func TestLateDeletes(t *testing.T) {
 		})
 	}
 }
+
+// A destination is emptied. Then another copy of the database, which has gone on from an older
+// commit, begins there again, while a shipper and a follower of the first one still run.
+//
+// Promise (shipping): In a destination that was emptied nothing is reported as shipped. Where
+// another copy has begun there again, shippers and followers of the first one end, and mix nothing.
+func TestDestinationBeginsAgain(t *testing.T) {
+	h := newHarbor(t)
+	a := h.start(ship.Options{})
+	h.ships(a, 3)
+	other := openOn(t, vfstest.CrashOf(h.fs.(*vfs.MemFS)), h.opts)
+	defer func() { ok(t, other.Close()) }()
+	h.ships(a, 2)
+	f := follow(t, h, vfs.NewMem(), ship.FollowOptions{})
+	ok(t, f.WaitFor(ctx, h.last))
+	for _, name := range h.names() {
+		ok(t, h.dest.Delete(ctx, name))
+	}
+	h.put()
+	for m := a.Metrics(); m.Failures == 0 && m.Restorable < h.last; m = a.Metrics() {
+		<-time.After(time.Millisecond)
+	}
+	if n := a.Metrics().Restorable; n == h.last || len(h.names()) > 0 {
+		t.Errorf("version %d is reported: there is %q", n, h.names())
+	}
+	b, err := ship.Start(other, h.dest, &ship.Options{Interval: 5 * time.Millisecond})
+	ok(t, err)
+	for range 5 {
+		ok(t, other.Put(engine.Key{PK: []byte("other")}, nil))
+		ok(t, b.WaitFor(ctx, other.Metrics().LastVersion))
+	}
+	h.ends(a)
+	wantIs(t, a.Err(), ship.ErrFenced)
+	h.ends(f)
+	wantIs(t, f.Err(), ship.ErrOther)
+	if got := shiptest.Items(t, f.DB()); len(got) != 1 {
+		t.Errorf("the follower has %v", got)
+	}
+	ok(t, f.Close())
+	want := shiptest.Items(t, other)
+	ok(t, b.Close(ctx))
+	wantAll(t, h.dest, want)
+}

@@ -38,7 +38,7 @@ func checkWhole(files []file, there map[string]int64) error {
 
 // filesOfLast returns the files of the last base, by hash. If that is damaged, nothing is shared.
 func (s *Shipper) filesOfLast(ctx context.Context) (map[[32]byte]file, error) {
-	found, err := look(ctx, s.dest, s.headers)
+	found, err := s.look(ctx)
 	if err != nil || len(found.bases) == 0 {
 		return nil, err
 	}

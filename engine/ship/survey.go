@@ -68,7 +68,6 @@ type baseObject struct {
 type survey struct {
 	dest   Destination
 	id     header // of the destination
-	epoch  uint64 // the last
 	listed []Info // bases, also those that are damaged
 	bases  []baseObject
 	chain  []logObject
@@ -153,15 +152,6 @@ func lookOnce(ctx context.Context, d Destination, known headers) (*survey, error
 			err = ErrEmpty
 		}
 		return nil, err
-	}
-	epochs, err := d.List(ctx, epochPrefix)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range epochs {
-		if n, ok := parseEpochName(e.Name); ok {
-			s.epoch = max(s.epoch, n)
-		}
 	}
 	bases, err := d.List(ctx, basePrefix)
 	if err != nil {

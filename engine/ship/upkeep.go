@@ -68,7 +68,7 @@ func (s *Shipper) round(ctx context.Context) error {
 	if err := s.checkEpoch(ctx); err != nil {
 		return err
 	}
-	found, err := look(ctx, s.dest, s.headers)
+	found, err := s.look(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (s *Shipper) round(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if found, err = look(ctx, s.dest, s.headers); err != nil {
+		if found, err = s.look(ctx); err != nil {
 			return err
 		}
 	}
@@ -92,7 +92,7 @@ func (s *Shipper) round(ctx context.Context) error {
 	}
 	removed, err := s.retain(ctx, found)
 	if err == nil && removed {
-		found, err = look(ctx, s.dest, s.headers)
+		found, err = s.look(ctx)
 	}
 	if err != nil {
 		return err
