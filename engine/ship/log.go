@@ -343,7 +343,10 @@ func (s *Shipper) meet(ctx context.Context, name string) error {
 	follows := h.from == s.end.seq && h.fromHistory == s.end.history
 	var gone *engine.GoneError
 	err = s.check(h.seq, h.history)
-	if err != nil && (follows || !errors.As(err, &gone) || gone.Other) {
+	if err != nil && !errors.As(err, &gone) {
+		return err
+	}
+	if err != nil && (follows || gone.Other) {
 		return fmt.Errorf("%w: %w", ErrOther, err)
 	}
 	if follows {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -348,4 +349,45 @@ func TestDestinationBeginsAgain(t *testing.T) {
 	want := shiptest.Items(t, other)
 	ok(t, b.Close(ctx))
 	wantAll(t, h.dest, want)
+}
+
+// A shipper beside the writing process finds an object of its history where its own should be, and
+// cannot read the database at that moment: it goes on later.
+func TestShipperThatCannotCheck(t *testing.T) {
+	h := newHarbor(t)
+	a := h.start(ship.Options{})
+	h.ships(a, 1)
+	asleep, wake := h.sleepInPut()
+	h.put()
+	<-asleep
+	var broken atomic.Bool
+	reader := openOn(t, vfstest.NewFault(h.fs, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpOpen && strings.HasSuffix(op.Name, "CURRENT") && broken.Load() {
+			return errServer
+		}
+		return nil
+	}), engine.Options{ReadOnly: true, MustExist: true})
+	defer func() { ok(t, reader.Close()) }()
+	late := newLate(h.dest)
+	o := ship.Options{Interval: 5 * time.Millisecond}
+	o.Hurry(time.Hour)
+	b, err := ship.Start(reader, late, &o)
+	ok(t, err)
+	received(t, late.sent)
+	close(wake)
+	h.ends(a)
+	broken.Store(true)
+	close(late.base)
+	close(late.log)
+	for b.Metrics().Failures == 0 {
+		select {
+		case <-b.Ended():
+			t.Fatal(b.Err())
+		case <-time.After(time.Millisecond):
+		}
+	}
+	broken.Store(false)
+	h.shipped(b)
+	ok(t, b.Close(ctx))
+	h.restores(ship.Target{}, h.last)
 }
