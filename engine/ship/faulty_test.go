@@ -167,3 +167,73 @@ func (f *faulty) Head(ctx context.Context, name string) (ship.Info, error) {
 	}
 	return f.Destination.Head(ctx, name)
 }
+
+// counting counts calls, and may be changed while it is used.
+type counting struct {
+	ship.Destination
+	mu                sync.Mutex
+	puts, gets, heads int
+	putBytes          int64
+	names             []string
+	block             func(op, name string) error // or nil
+}
+
+func (c *counting) call(op, name string, size int64) error {
+	c.mu.Lock()
+	switch op {
+	case "put":
+		c.puts++
+		c.putBytes += size
+		c.names = append(c.names, name)
+	case "get":
+		c.gets++
+	case "head":
+		c.heads++
+	}
+	block := c.block
+	c.mu.Unlock()
+	if block != nil {
+		return block(op, name)
+	}
+	return nil
+}
+
+func (c *counting) set(block func(op, name string) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.block = block
+}
+
+func (c *counting) counts() (puts, gets int, putBytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.puts, c.gets, c.putBytes
+}
+
+func (c *counting) Put(ctx context.Context, name string, content io.ReaderAt, size int64) error {
+	if err := c.call("put", name, size); err != nil {
+		return err
+	}
+	return c.Destination.Put(ctx, name, content, size)
+}
+
+func (c *counting) Get(ctx context.Context, name string, off, n int64) (io.ReadCloser, error) {
+	if err := c.call("get", name, 0); err != nil {
+		return nil, err
+	}
+	return c.Destination.Get(ctx, name, off, n)
+}
+
+func (c *counting) Head(ctx context.Context, name string) (ship.Info, error) {
+	if err := c.call("head", name, 0); err != nil {
+		return ship.Info{}, err
+	}
+	return c.Destination.Head(ctx, name)
+}
+
+func (c *counting) Delete(ctx context.Context, name string) error {
+	if err := c.call("delete", name, 0); err != nil {
+		return err
+	}
+	return c.Destination.Delete(ctx, name)
+}

@@ -216,7 +216,8 @@ func (s *Shipper) fill(last base.SeqNum, now int64) (more bool, err error) {
 	}
 	h := &header{kind: kindLog, dbid: s.src.DBID, epoch: s.epoch, slot: s.end.slot,
 		lastSlot: s.end.slot, prev: s.end.prev, from: s.end.seq, fromHistory: s.end.history,
-		seq: s.end.seq, history: s.end.history, ms: s.end.ms, properties: s.end.properties}
+		seq: s.end.seq, history: s.end.history, properties: s.end.properties,
+		ms: min(s.end.ms, s.src.History.Latest())}
 	if cap(s.object) > 4*maxObjectBytes {
 		s.object = nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -143,69 +142,6 @@ func (h *harbor) restores(to ship.Target, want uint64) {
 		h.t.Fatalf("target %v: restored %v, the item is %q of version %d, want version %d", to, at,
 			it.Value, it.Version, want)
 	}
-}
-
-// counting counts calls, and may be changed while it is used.
-type counting struct {
-	ship.Destination
-	mu                sync.Mutex
-	puts, gets, heads int
-	putBytes          int64
-	names             []string
-	block             func(op, name string) error // or nil
-}
-
-func (c *counting) call(op, name string, size int64) error {
-	c.mu.Lock()
-	switch op {
-	case "put":
-		c.puts++
-		c.putBytes += size
-		c.names = append(c.names, name)
-	case "get":
-		c.gets++
-	case "head":
-		c.heads++
-	}
-	block := c.block
-	c.mu.Unlock()
-	if block != nil {
-		return block(op, name)
-	}
-	return nil
-}
-
-func (c *counting) set(block func(op, name string) error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.block = block
-}
-
-func (c *counting) counts() (puts, gets int, putBytes int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.puts, c.gets, c.putBytes
-}
-
-func (c *counting) Put(ctx context.Context, name string, content io.ReaderAt, size int64) error {
-	if err := c.call("put", name, size); err != nil {
-		return err
-	}
-	return c.Destination.Put(ctx, name, content, size)
-}
-
-func (c *counting) Get(ctx context.Context, name string, off, n int64) (io.ReadCloser, error) {
-	if err := c.call("get", name, 0); err != nil {
-		return nil, err
-	}
-	return c.Destination.Get(ctx, name, off, n)
-}
-
-func (c *counting) Head(ctx context.Context, name string) (ship.Info, error) {
-	if err := c.call("head", name, 0); err != nil {
-		return ship.Info{}, err
-	}
-	return c.Destination.Head(ctx, name)
 }
 
 // What is shipped to a directory is restored on the disk: the last commit, each one before down to
@@ -524,33 +460,6 @@ func TestMergesAndRetentionInOneRound(t *testing.T) {
 	ok(t, s.Close(ctx))
 	if c := h.contents(); len(c.Damage) > 0 || c.Objects != 1 {
 		t.Errorf("%+v", c)
-	}
-	h.restores(ship.Target{}, h.last)
-}
-
-// A base that was made while the clock was ahead keeps neither those after it from being made, nor
-// what is before it: one after it that is old enough takes its place.
-func TestRetentionAfterAClockAhead(t *testing.T) {
-	h := newHarbor(t)
-	s := h.start(ship.Options{Keep: time.Second, BaseEvery: time.Millisecond})
-	h.ships(s, 1)
-	ok(t, s.Round(ctx))
-	h.now.Add(time.Hour.Milliseconds())
-	h.ships(s, 1)
-	ok(t, s.Round(ctx))
-	ok(t, s.Close(ctx))
-	h.now.Add(-time.Hour.Milliseconds())
-	h.reopen()
-	s = h.start(ship.Options{Keep: time.Second, BaseEvery: time.Millisecond})
-	for range 3 {
-		h.now.Add(2000)
-		h.ships(s, 1)
-		ok(t, s.Round(ctx))
-	}
-	ok(t, s.Close(ctx))
-	c := h.contents()
-	if n := len(c.Bases); n > 2 || c.Bases[n-1].Version != h.last {
-		t.Errorf("%d bases: %+v", n, c)
 	}
 	h.restores(ship.Target{}, h.last)
 }

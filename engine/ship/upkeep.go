@@ -144,7 +144,8 @@ func (s *Shipper) merge(ctx context.Context, found *survey) error {
 		if width > 0 {
 			age *= int64(fan)
 		}
-		if n < fan || width > 1 || size > maxObjectBytes || now-found.chain[i+n-1].ms < age {
+		since := now - found.chain[i+n-1].ms // below 0: the clock was ahead
+		if n < fan || width > 1 || size > maxObjectBytes || 0 <= since && since < age {
 			i++
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"sort"
 	"time"
@@ -285,6 +286,18 @@ func (t *times) seqAt(ms int64) (e entry) {
 type Moment struct {
 	Seq base.SeqNum
 	Ms  int64
+}
+
+// Latest returns the latest time that the clock or the time index says. What is later was said by a
+// clock that was ahead, and is forgotten: see note.
+func (h *History) Latest() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lookLocked()
+	if h.times.n == 0 {
+		return math.MaxInt64 // nothing is known
+	}
+	return max(h.env.NowMs(), h.times.last.ms, h.times.idle)
 }
 
 // Moments returns what is known of the times of commits: of those above one, up to another.
