@@ -46,8 +46,9 @@ type pinned struct {
 }
 
 // pin takes the present state for a base. Objects from a slot on, or later ones, have the commits
-// after it.
-func (s *Shipper) pin(ctx context.Context, slot uint64) (*pinned, error) {
+// after it. Shipped is the last commit that was: its history is known also if the log of this
+// database has forgotten it.
+func (s *Shipper) pin(ctx context.Context, slot uint64, shipped *header) (*pinned, error) {
 	if !s.src.Beside {
 		if err := s.db.Flush(ctx); err != nil { // little log is to be copied
 			return nil, err
@@ -60,6 +61,9 @@ func (s *Shipper) pin(ctx context.Context, slot uint64) (*pinned, error) {
 	p := &pinned{copy: c, slot: slot, seq: c.Log.LastSeq(), ms: s.src.NowMs(),
 		properties: crc32.Checksum(encodeProperties(c.Properties), castagnoli)}
 	p.history = s.src.Log.History(p.seq)
+	if p.seq == shipped.seq {
+		p.history = shipped.history
+	}
 	if p.files, err = smallFiles(c); err == nil {
 		err = s.src.Log.Sync(p.seq) // a base has what is durable
 	}
@@ -112,7 +116,7 @@ func smallFiles(c *source.Copy) (files []file, err error) {
 // Why the consumer stays where it is until something of it is at the destination: if the process
 // ends before, the next one proves by the log from there on what was shipped.
 func (s *Shipper) rebase(ctx context.Context) error {
-	p, err := s.pin(ctx, s.end.slot)
+	p, err := s.pin(ctx, s.end.slot, &header{seq: s.end.seq, history: s.end.history})
 	if err != nil {
 		return err
 	}
@@ -190,6 +194,7 @@ func (s *Shipper) putBase(ctx context.Context, p *pinned) error {
 		}
 		break
 	}
+	s.lost = false // this one is the last
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.m.BasesMade++

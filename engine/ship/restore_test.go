@@ -371,6 +371,7 @@ func (h *harbor) loseSST() {
 // Promise (shipping): A base that lacks objects takes the place of no other, and another one is
 // made.
 func TestLostSST(t *testing.T) {
+	t.Run("idle", lostSSTOfAnIdleDatabase)
 	h := newHarbor(t)
 	s := h.start(ship.Options{BaseEvery: time.Millisecond})
 	h.ships(s, 2)
@@ -389,4 +390,34 @@ func TestLostSST(t *testing.T) {
 		t.Errorf("%d bases are made", n)
 	}
 	wantAll(t, h.dest, shiptest.Items(t, h.db))
+}
+
+// Nothing is written any more, and all log is removed, since the last base has it.
+func lostSSTOfAnIdleDatabase(t *testing.T) {
+	h := newHarbor(t)
+	o := ship.Options{Keep: time.Millisecond, BaseEvery: time.Millisecond}
+	s := h.start(o)
+	h.ships(s, 5)
+	for range 2 {
+		h.now.Add(10)
+		ok(t, s.Round(ctx))
+	}
+	ok(t, s.Close(ctx))
+	h.loseSST()
+	s = h.start(ship.Options{})
+	const rounds = 4
+	done := make(chan error, rounds)
+	go func() {
+		for range rounds {
+			done <- s.Round(ctx)
+		}
+	}()
+	for range rounds {
+		ok(t, received(t, done))
+	}
+	if n := s.Metrics().BasesMade; n != 1 {
+		t.Errorf("%d bases are made", n)
+	}
+	h.restores(ship.Target{}, h.last)
+	ok(t, s.Close(ctx))
 }

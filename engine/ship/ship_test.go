@@ -464,6 +464,60 @@ func TestMergesAndRetentionInOneRound(t *testing.T) {
 	h.restores(ship.Target{}, h.last)
 }
 
+// What a round could not remove goes with the next one, though no base is old any more.
+func TestRetentionIsTriedAgain(t *testing.T) {
+	h := newHarbor(t)
+	s := h.start(ship.Options{Keep: time.Second, BaseEvery: time.Second})
+	h.ships(s, 5)
+	for range 2 {
+		ok(t, s.Round(ctx))
+		h.now.Add(60_000)
+	}
+	h.dest.set(func(op, name string) error {
+		if op == "delete" && strings.HasPrefix(name, "log/") {
+			return errServer
+		}
+		return nil
+	})
+	wantIs(t, s.Round(ctx), errServer)
+	h.dest.set(nil)
+	ok(t, s.Round(ctx))
+	if c := h.contents(); c.Objects > 0 || len(c.Bases) != 1 {
+		t.Errorf("%+v", c)
+	}
+	ok(t, s.Close(ctx))
+}
+
+// A base is made after a crash, when the log of the last commit is forgotten: it has more than is
+// to be retained. The log objects go on after the base nevertheless.
+func TestBaseAfterTheLogIsForgotten(t *testing.T) {
+	h := newHarbor(t)
+	disk := vfstest.NewCrash()
+	h.fs, h.opts.LogBytes, h.opts.RetainBytes = disk, 64<<20, 1<<20
+	h.reopen()
+	o := ship.Options{Keep: time.Second, BaseEvery: time.Second}
+	s := h.start(o)
+	for range 50 {
+		h.last++
+		ok(t, h.db.Put(engine.Key{PK: []byte("k")}, make([]byte, 60<<10)))
+	}
+	h.shipped(s)
+	h.fs = disk.Kill()
+	ok(t, s.Close(ctx))
+	h.reopen()
+	s = h.start(o)
+	h.now.Add(60_000)
+	ok(t, s.Round(ctx)) // a base
+	h.ships(s, 2)
+	h.now.Add(60_000)
+	ok(t, s.Round(ctx)) // another one, and those before that go
+	ok(t, s.Close(ctx))
+	if n := len(h.contents().Bases); n != 2 {
+		t.Fatalf("%d bases", n)
+	}
+	h.restores(ship.Target{Version: h.last - 1}, h.last-1)
+}
+
 // A directory that is gone is an error, not a new destination: when it is back, shipping goes on
 // without a gap.
 //

@@ -280,8 +280,8 @@ func (s *Shipper) goOn(found *survey) error {
 		}
 		e.based = len(found.bases) > 0 && found.last(&found.bases[len(found.bases)-1]).Version ==
 			uint64(o.seq)
-	} else {
-		e.based = len(found.bases) > 0
+	} else if len(found.bases) > 0 {
+		e.based, s.chained = true, e.seq+1 // the log went, since the base has it
 	}
 	s.end = e
 	s.slot.Store(e.slot)

@@ -298,11 +298,14 @@ func (s *survey) reach(b *baseObject) []logObject {
 }
 
 // newest returns the last commit in the log objects, whether a base leads to it or not.
-func (s *survey) newest() uint64 {
+func (s *survey) newest() uint64 { return uint64(s.end().seq) }
+
+// end returns the header of the last log object, a zero one if there is none.
+func (s *survey) end() *header {
 	if n := len(s.chain); n > 0 {
-		return uint64(s.chain[n-1].seq)
+		return &s.chain[n-1].header
 	}
-	return 0
+	return &header{}
 }
 
 func moment(h *header) Moment {

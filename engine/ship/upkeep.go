@@ -74,7 +74,7 @@ func (s *Shipper) round(ctx context.Context) error {
 	}
 	if why := s.baseDue(found); why != "" {
 		s.o.Logger.Info("a base is made", "why", why)
-		p, err := s.pin(ctx, s.slot.Load())
+		p, err := s.pin(ctx, s.slot.Load(), found.end())
 		if err != nil {
 			return err
 		}
@@ -243,6 +243,7 @@ func (s *Shipper) retain(ctx context.Context, found *survey) (removed bool, err 
 			oldest = i
 		}
 	}
+	s.tidied = false // until all is removed
 	kept := found.bases[oldest:]
 	for i := range found.bases[:oldest] {
 		if err := s.remove(ctx, found.bases[i].name); err != nil {
