@@ -107,6 +107,9 @@ func (d *directory) settle() error {
 		if st, err = d.fs.Stat(name); err == nil && st.IsDir {
 			err = d.sync(name)
 		}
+		if errors.Is(err, fs.ErrPermission) {
+			continue // it is no shipper's, such as lost+found
+		}
 		if err != nil {
 			d.settled.Store(false)
 			return err

@@ -2,6 +2,7 @@ package ship_test
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/engine/ship"
 	"github.com/kstonedb/kstone/engine/ship/shiptest"
 	"github.com/kstonedb/kstone/internal/vfs"
+	"github.com/kstonedb/kstone/internal/vfs/vfstest"
 )
 
 // A directory on a disk, and in memory, is what a destination has to be.
@@ -53,4 +55,20 @@ func TestOpenDestination(t *testing.T) {
 	if got := ship.Schemes(); len(got) != 1 || got[0] != "mine" {
 		t.Errorf("schemes are %q", got)
 	}
+}
+
+// A destination is the root of a file system, which has a directory that others may not read.
+func TestDirectoryBesideOthers(t *testing.T) {
+	h := newHarbor(t)
+	ok(t, h.disk.MkdirAll("dest/lost+found"))
+	h.dest = &counting{Destination: ship.DirectoryOn(vfstest.NewFault(h.disk,
+		func(op vfstest.Op) error {
+			if op.Kind == vfstest.OpSyncDir && filepath.Base(op.Name) == "lost+found" {
+				return fs.ErrPermission
+			}
+			return nil
+		}), "dest")}
+	h.put()
+	ok(t, h.start(ship.Options{}).Close(ctx))
+	h.restores(ship.Target{}, h.last)
 }
