@@ -98,7 +98,8 @@ func TestDamagedObjects(t *testing.T) {
 		for off := int64(-1); off < info.SizeBytes; off += step {
 			d := &flipped{h.dest, info.Name, off}
 			c, err := ship.List(ctx, d)
-			if err == nil && len(c.Damage) == 0 && off >= 0 && c.Objects < whole.Objects {
+			if err == nil && len(c.Damage) == 0 && c.Objects < whole.Objects &&
+				(off >= 0 || info.Name != newest) {
 				t.Errorf("byte %d of %s is changed, less is restorable, and List is content", off,
 					info.Name)
 			}

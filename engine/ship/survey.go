@@ -263,6 +263,8 @@ func (s *survey) link(ctx context.Context, known headers) error {
 			return b.slot <= h.prev
 		}) {
 			s.doubts = append(s.doubts, sp.info.Name)
+			s.damage = append(s.damage, append(bad, corrupt.New(sp.info.Name, 56,
+				"log object before", fmt.Sprintf("slot %d", h.prev), "none"))...)
 		}
 		s.chain, bad, end = append(s.chain, o), nil, sp.last
 	}
