@@ -120,9 +120,10 @@ type Options struct {
 	MaxOpenFiles int
 
 	// RetainBytes retains log that is not needed for recovery any more, for change streams: see
-	// DB.Changes. It is the most bytes of it on the disk; a stream that reads a segment of the log
-	// keeps that in addition. 0 means what the database stores, at first NoRetention. Each Open
-	// begins a segment then. On a full disk the retained log gives way.
+	// DB.Changes: what a consumer needs and, with RetainAge, the rest. It is the most bytes of it
+	// on the disk; a stream that reads a segment of the log keeps that in addition. 0 means what
+	// the database stores, at first NoRetention. Each Open begins a segment then. On a full disk
+	// the retained log gives way.
 	RetainBytes int64
 	// RetainAge is the age up to which log is retained that no consumer needs. 0 means what the
 	// database stores, at first NoRetention.

@@ -43,14 +43,15 @@ func changesCommand(a *cli.App) *cobra.Command {
 		Long: `Print what commits have changed, a JSON object per line: puts and deletes of items
 and rows, and new definitions of tables. It follows further commits until it is stopped,
 also those of a program that has the database open, unless --no-follow is given. The
-setting retain-bytes must be chosen. --before needs retain-versions; without it, rows from
-before a new definition of their table are read by the present one.
+setting retain-bytes must be chosen, and retain-age to keep changes that no consumer waits
+for. --before needs retain-versions; without it, rows from before a new definition of
+their table are read by the present one.
 
 "next" is the position after the change: with --from it goes on there. Without --from it
 begins with the oldest change that is retained. A consumer keeps its position in the
 database, and its changes until it has printed them; no other program may have the
 database open then.`,
-		Example: `  kstone-cli settings orders.db retain-bytes=1GiB
+		Example: `  kstone-cli settings orders.db retain-bytes=1GiB retain-age=24h
   kstone-cli changes orders.db
   kstone-cli changes orders.db --table orders --before --no-follow
   kstone-cli changes orders.db --from now --prefix user:
