@@ -64,7 +64,7 @@ type aggregation struct {
 	aggs  []aggregate
 	accs  []accumulator // of all groups, those of one beside each other
 	at    int64         // the number of the row that is taken in, if rows have some
-	spool *spool
+	spool spool
 	// values are those of aggregates of DISTINCT values: rows of a group, an aggregate, a
 	// value, and the longest key of an order. Nil: none yet.
 	values *unique
@@ -141,7 +141,7 @@ func (a *aggregation) addDistinct(group, aggregate int, v expr.Value, order []ex
 			a.width = max(a.width, len(a.aggs[i].order.desc))
 		}
 		var key [3]expr.Value
-		a.values = newUnique(a.spool, len(key), func(row []expr.Value) []expr.Value {
+		a.values = newUnique(&a.spool, len(key), func(row []expr.Value) []expr.Value {
 			copy(key[:], row)
 			i, _ := row[1].AsInt()
 			key[2] = canonical(row[2], a.aggs[i].collation)

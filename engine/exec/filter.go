@@ -202,8 +202,9 @@ const minTogether = 4
 
 // filter passes the rows for which a condition is true.
 type filter struct {
-	input operator
-	cond  condition
+	input  operator
+	cond   condition
+	failed error
 }
 
 func (r *runner) filter(n *plan.Filter) (operator, error) {
@@ -212,20 +213,20 @@ func (r *runner) filter(n *plan.Filter) (operator, error) {
 		return nil, err
 	}
 	cond, err := r.condition(n.Pred)
-	return &filter{input, cond}, err
+	return &filter{input: input, cond: cond}, err
 }
 
 func (f *filter) run(yield func([]expr.Value) bool) error {
-	var failed error
+	f.failed = nil
 	err := f.input.run(func(row []expr.Value) bool {
 		ok, err := f.cond.holds(row)
 		if err != nil {
-			failed = err
+			f.failed = err
 			return false
 		}
 		return !ok || yield(row)
 	})
-	return first(failed, err)
+	return first(f.failed, err)
 }
 
 // first returns the first error that there is.
@@ -241,8 +242,9 @@ func first(errs ...error) error {
 // project computes a new row of each row.
 type project struct {
 	input  operator
-	exprs  *keyMaker
+	exprs  keyMaker
 	params []expr.Value
+	failed error
 }
 
 func (r *runner) project(n *plan.Project) (operator, error) {
@@ -250,21 +252,21 @@ func (r *runner) project(n *plan.Project) (operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	exprs, err := r.keyMaker(n.Exprs)
-	return &project{input, exprs, r.params}, err
+	p := &project{input: input, params: r.params}
+	return p, p.exprs.set(r, n.Exprs)
 }
 
 func (p *project) run(yield func([]expr.Value) bool) error {
-	var failed error
+	p.failed = nil
 	err := p.input.run(func(row []expr.Value) bool {
 		out, err := p.exprs.values(row, p.params)
 		if err != nil {
-			failed = err
+			p.failed = err
 			return false
 		}
 		return yield(out)
 	})
-	return first(failed, err)
+	return first(p.failed, err)
 }
 
 // limit skips rows and ends early.

@@ -87,7 +87,7 @@ func (g *group) run(yield func([]expr.Value) bool) error {
 // aggregation returns one without groups.
 func (g *group) aggregation() *aggregation {
 	return &aggregation{runner: g.runner, aggs: g.aggs, texts: g.keeper("group_concat"),
-		spool: g.spool("distinct aggregate", g.actual(g.node))}
+		spool: g.spoolOf("distinct aggregate", g.actual(g.node))}
 }
 
 // emit yields the row of one group.

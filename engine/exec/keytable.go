@@ -272,18 +272,22 @@ func (r *runner) keyMaker(exprs []expr.Expr) (*keyMaker, error) {
 		return &noKeys, nil
 	}
 	m := &keyMaker{}
+	return m, m.set(r, exprs)
+}
+
+// set makes m evaluate expressions. It must not be copied after that.
+func (m *keyMaker) set(r *runner, exprs []expr.Expr) (err error) {
 	if n := len(exprs); n <= len(m.termRoom) {
 		m.terms, m.key = m.termRoom[:n], m.keyRoom[:n]
 	} else {
 		m.terms, m.key = make([]term, n), make([]expr.Value, n)
 	}
 	for i, e := range exprs {
-		var err error
 		if m.terms[i], err = r.term(e); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return m, nil
+	return nil
 }
 
 // values evaluates the key as it is. The result is valid until the next call.

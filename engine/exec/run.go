@@ -213,13 +213,7 @@ func (r *runner) counted(n plan.Node, op operator) operator {
 	} else {
 		c = new(counter)
 	}
-	*c = counter{op: op, ctx: r.ctx, actual: r.actual(n), loop: 1}
-	if r.actuals != nil {
-		c.loop = 0 // the caller's worker counts it
-	}
-	if r.opt.Timed {
-		c.clock = r.opt.Clock
-	}
+	*c = counter{op: op, within: r, actual: r.actual(n)}
 	return c
 }
 
@@ -229,37 +223,38 @@ const rowsAtATime = 1 << 10
 
 type counter struct {
 	op     operator
-	ctx    context.Context //nolint:containedctx // that of the execution
+	within *runner
 	actual *plan.Actual
-	loop   int64
-	ended  error            // why it hands on no more rows
-	clock  func() time.Time // nil: time is not measured
+	ended  error // why it hands on no more rows
 }
 
 func (c *counter) run(yield func([]expr.Value) bool) error {
-	if c.clock == nil {
+	if !c.within.opt.Timed {
 		return c.count(yield)
 	}
-	start := c.clock()
+	clock := c.within.opt.Clock
+	start := clock()
 	var above time.Duration // of the operators above, which is left out
 	err := c.count(func(row []expr.Value) bool {
-		before := c.clock()
+		before := clock()
 		more := yield(row)
-		above += c.clock().Sub(before)
+		above += clock().Sub(before)
 		return more
 	})
-	c.actual.Time += c.clock().Sub(start) - above
+	c.actual.Time += clock().Sub(start) - above
 	return err
 }
 
 // count is run without the time.
 func (c *counter) count(yield func([]expr.Value) bool) error {
-	c.actual.Loops += c.loop
+	if c.within.actuals == nil { // else the caller's worker counts it
+		c.actual.Loops++
+	}
 	c.ended = nil
 	a := c.actual
 	err := c.op.run(func(row []expr.Value) bool {
 		if a.Rows++; a.Rows%rowsAtATime == 0 {
-			if c.ended = check(c.ctx); c.ended != nil {
+			if c.ended = check(c.within.ctx); c.ended != nil {
 				return false
 			}
 		}

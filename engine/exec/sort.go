@@ -21,12 +21,13 @@ type order struct {
 }
 
 func newOrder(keys []plan.Order) order {
-	var o order
+	n := len(keys)
+	flags := make([]bool, 2*n)
+	o := order{at: make([]int, n), desc: flags[:n:n], nullsLast: flags[n:],
+		collations: make([]keycodec.Collation, n)}
 	for i, k := range keys {
-		o.at = append(o.at, i)
-		o.desc = append(o.desc, k.Desc)
-		o.nullsLast = append(o.nullsLast, k.NullsLast)
-		o.collations = append(o.collations, expr.CollationOf(k.Expr))
+		o.at[i], o.desc[i], o.nullsLast[i] = i, k.Desc, k.NullsLast
+		o.collations[i] = expr.CollationOf(k.Expr)
 	}
 	return o
 }

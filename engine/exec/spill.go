@@ -38,7 +38,13 @@ type spool struct {
 }
 
 func (r *runner) spool(operator string, actual *plan.Actual) *spool {
-	return &spool{runner: r, operator: operator, spilled: &actual.Spilled}
+	s := r.spoolOf(operator, actual)
+	return &s
+}
+
+// spoolOf is spool for what has the memory for it.
+func (r *runner) spoolOf(operator string, actual *plan.Actual) spool {
+	return spool{runner: r, operator: operator, spilled: &actual.Spilled}
 }
 
 // close removes what was written. The spool can be used again.

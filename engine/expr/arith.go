@@ -18,6 +18,39 @@ const maxArithDigits = 2000
 const divisionScale = 18
 
 func compileArith(e Arith) (valueFn, error) {
+	nodes := maxIntNodes
+	if v, ok := constantOf(e, &nodes); ok {
+		return func(env) (Value, error) { return v, nil }, nil
+	}
+	return compileCalculation(e, false)
+}
+
+// constantOf returns the value of a calculation with nothing but constants, if it has one; nodes is
+// how many of its nodes are left to be looked at.
+func constantOf(e Expr, nodes *int) (v Value, ok bool) {
+	if *nodes--; *nodes < 0 {
+		return v, false
+	}
+	switch e := e.(type) {
+	case Const:
+		return e.Value, true
+	case Arith:
+		r := Value{}
+		if v, ok = constantOf(e.L, nodes); ok && e.Op < Neg {
+			r, ok = constantOf(e.R, nodes)
+		}
+		if !ok || e.Op > Neg {
+			return v, false
+		}
+		v, err := Calculate(e.Op, v, r)
+		return v, err == nil
+	}
+	return v, false
+}
+
+// compileCalculation compiles arithmetic. Covered says that it is an operand of a calculation that
+// has an intFn, and needs none itself.
+func compileCalculation(e Arith, covered bool) (valueFn, error) {
 	if int(e.Op) >= len(arithNames) {
 		return nil, fmt.Errorf("expr: unknown %s", e.Op)
 	}
@@ -28,11 +61,19 @@ func compileArith(e Arith) (valueFn, error) {
 	if e.L == nil || r == nil {
 		return nil, fmt.Errorf("expr: the operator %s lacks an operand", e.Op)
 	}
-	left, right, err := compilePair(e.L, r)
+	var ints intFn
+	if !covered {
+		ints = compileInt(e)
+	}
+	left, err := compileOperand(e.L, covered || ints != nil)
 	if err != nil {
 		return nil, err
 	}
-	op, ints := e.Op, compileInt(e)
+	right, err := compileOperand(r, covered || ints != nil)
+	if err != nil {
+		return nil, err
+	}
+	op := e.Op
 	return func(m env) (Value, error) {
 		if ints != nil && m.get == nil {
 			if x, ok := ints(m.row, m.params); ok {
@@ -45,6 +86,14 @@ func compileArith(e Arith) (valueFn, error) {
 		}
 		return Calculate(op, v, w)
 	}, nil
+}
+
+// compileOperand is compileValue of an operand of a calculation.
+func compileOperand(e Expr, covered bool) (valueFn, error) {
+	if a, ok := e.(Arith); ok && covered {
+		return compileCalculation(a, true)
+	}
+	return compileValue(e)
 }
 
 // Calculate applies an operator to two values; Neg ignores the second. A NULL operand

@@ -63,6 +63,30 @@ func TestProgramsAllocateNothing(t *testing.T) {
 	}
 }
 
+// A calculation of constants is one when it is compiled, unless it fails: that is for the rows.
+func TestConstantsAreCalculatedOnce(t *testing.T) {
+	testutil.SkipUnderRace(t, "it allocates")
+	minus := expr.Arith{Op: expr.Neg, L: lit(t, 84)}
+	product := expr.Arith{Op: expr.Mul, L: minus, R: lit(t, 38)}
+	e := expr.Arith{Op: expr.Add, L: product, R: lit(t, 1)}
+	p, err := expr.Compile(e)
+	ok(t, err)
+	if v, err := p.Value(nil, nil); err != nil || v != expr.Int(-3191) {
+		t.Errorf("%s is %s, %v", e, v, err)
+	}
+	if n := testutil.AllocsPerRun(100, func() { expr.Compile(e) }); n > 2 {
+		t.Errorf("%v allocations to compile %s", n, e)
+	}
+	for _, bad := range []expr.Arith{{Op: expr.Add, L: lit(t, 1), R: lit(t, "x")},
+		{Op: expr.Neg, L: lit(t, "x")}} {
+		p, err := expr.Compile(expr.Arith{Op: expr.Add, L: expr.Slot{I: 0}, R: bad})
+		ok(t, err)
+		if _, err := p.Value([]expr.Value{expr.Int(1)}, nil); !errors.Is(err, expr.ErrType) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
 func TestWhatDecidesFirstDecides(t *testing.T) {
 	bad := expr.Cmp{Op: expr.Eq, L: lit(t, 1), R: lit(t, "x")}
 	no, yes := expr.Cmp{Op: expr.Eq, L: lit(t, 1), R: lit(t, 2)}, expr.Const{Value: expr.Bool(true)}

@@ -155,6 +155,8 @@ func Terms(dst []Expr, e Expr) []Expr {
 		return dst
 	case !ok:
 		return append(dst, e)
+	case dst == nil:
+		dst = make([]Expr, 0, len(and.Terms))
 	}
 	for _, t := range and.Terms {
 		dst = Terms(dst, t)

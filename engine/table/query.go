@@ -123,10 +123,12 @@ func query(ctx context.Context, r Reader, sel *plan.Select, args []any) (*Rows, 
 type Prepared struct {
 	db       *DB
 	sel      *plan.Select
-	literals bool         // of a text: see PrepareLiterals
-	cores    []*tableCore // the tables of the query and its subqueries
+	literals bool            // of a text: see PrepareLiterals
+	cores    []*tableCore    // the tables of the query and its subqueries
+	tables   []*schema.Table // as the query has them
 	last     atomic.Pointer[compiled]
-	coreRoom [2]*tableCore // of cores
+	coreRoom [2]*tableCore    // of cores
+	room     [2]*schema.Table // of tables
 }
 
 // compiled is a prepared query for one version of its tables and statistics.
@@ -197,10 +199,10 @@ func (p *Prepared) Params() int {
 // find looks up the tables of the query.
 func (p *Prepared) find(list *tableList) error {
 	var missing error
-	p.cores = p.coreRoom[:0]
+	p.cores, p.tables = p.coreRoom[:0], p.room[:0]
 	p.sel.Tables(func(t *schema.Table) {
 		if core := list.byID[t.ID]; core != nil {
-			p.cores = append(p.cores, core)
+			p.cores, p.tables = append(p.cores, core), append(p.tables, t)
 		} else if missing == nil {
 			missing = &NameError{t.Name, ErrNoTable}
 		}
@@ -232,7 +234,7 @@ func (p *Prepared) compile(ctx context.Context, r Reader) (*compiled, error) {
 		c.states = append(c.states, st)
 		c.stats = append(c.stats, core.stats.Load())
 	}
-	c.sel = withTables(p.sel, c.states)
+	c.sel = p.withTables(c.states)
 	opt := p.db.planOptions()
 	if len(p.cores) > 1 { // joins take time
 		opt.Check = func() error { return context.Cause(ctx) }

@@ -39,6 +39,7 @@ type Rows struct {
 	failed   error // of the sink
 	timed    bool
 	again    bool // the execution may be done over again: see store.LateSnapshots
+	more     bool // another row is wanted
 }
 
 // Reset makes rows ready for the next Prepared.Read, for layers that have rows in forms of their
@@ -291,13 +292,13 @@ func (r *Rows) runPlan(reader store.Reader) (err error) {
 	if r.compiled.sel.RowKeys {
 		n += 2
 	}
-	more := true
+	r.more = true
 	err = rows.Each(func(row []expr.Value) bool {
 		r.row = row
-		more = (*rowsSink)(r).Values(row[:n:n])
-		return more
+		r.more = (*rowsSink)(r).Values(row[:n:n])
+		return r.more
 	})
-	if !more {
+	if !r.more {
 		return r.failed
 	}
 	return err
