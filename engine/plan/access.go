@@ -95,13 +95,17 @@ type skipPath struct {
 // filters divides a predicate into what an entry can decide and the rest.
 type filters struct{ entryPart, rowPart expr.Expr }
 
-// usable returns the indexes that may be used for a relation, nil standing for its rows.
-func (q *query) usable(r *relation) ([]*schema.Index, error) {
+// usualIndexes is room for the indexes of most tables, and their rows.
+const usualIndexes = 8
+
+// usable appends the indexes that may be used for a relation to all, which is empty; nil stands for
+// its rows.
+func (q *query) usable(all []*schema.Index, r *relation) ([]*schema.Index, error) {
 	hint, hinted := q.sel.Hints.Index[r.source]
 	if r.source >= len(q.sel.From) || q.sel.From[r.source].Table != r.table {
 		hinted = false
 	}
-	all := append(make([]*schema.Index, 0, 1+len(r.table.Indexes)), nil)
+	all = append(all, nil)
 	if !q.sel.Hints.NoIndex {
 		for _, x := range r.table.Indexes {
 			if x.State == schema.Ready && q.answers(r, x) {
@@ -329,6 +333,9 @@ func (r *relation) columnsOf(t expr.Expr) schema.ColumnSet {
 		}
 	}
 	s := columnsIn(t, r.source)
+	if r.parts.terms == nil {
+		r.parts.terms = make([]termColumns, 0, min(len(r.pred)+1, maxTerms))
+	}
 	if len(r.parts.terms) < maxTerms {
 		r.parts.terms = append(r.parts.terms, termColumns{t, s})
 	}

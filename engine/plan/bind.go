@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -134,7 +135,10 @@ func (q *query) resolveConditions() error {
 	if err != nil {
 		return err
 	}
-	for _, term := range expr.Terms(nil, where) {
+	var room [usualExprs]expr.Expr
+	terms := expr.Terms(room[:0], where)
+	q.where = slices.Grow(q.where, len(terms))
+	for _, term := range terms {
 		term, listed := q.listed(term)
 		if !listed {
 			joined, err := q.absorb(term)

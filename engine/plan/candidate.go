@@ -80,6 +80,14 @@ func (q *query) costs() *Costs {
 	return &DefaultCosts
 }
 
+// estimatorOf returns the estimator of a relation for the query, one while that is planned.
+func (q *query) estimatorOf(r *relation) *estimate.Estimator {
+	if r.estimator == nil {
+		r.estimator = newEstimator(r, &q.scope.opt)
+	}
+	return r.estimator
+}
+
 func newEstimator(r *relation, opt *Options) *estimate.Estimator {
 	switch {
 	case r.table == nil:
@@ -98,16 +106,12 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 	if r.table == nil {
 		return []candidate{{node: r.filtered(q), set: 1 << r.source}}, nil
 	}
-	indexes, err := q.usable(r)
+	var room [usualIndexes]*schema.Index
+	indexes, err := q.usable(room[:0], r)
 	if err != nil {
 		return nil, err
 	}
-	var e *estimate.Estimator
-	if q.facts != nil {
-		e = q.facts[r.source].estimator
-	} else {
-		e = newEstimator(r, &q.scope.opt)
-	}
+	e := q.estimatorOf(r)
 	paths := make([]*path, 0, len(indexes)+1)
 	tested := r.tested()
 	for _, x := range indexes {
@@ -184,7 +188,8 @@ func (q *query) keeps(r *relation, e *estimate.Estimator) []candidate {
 			inner.pred = append(inner.pred, t)
 		}
 	}
-	indexes, err := q.usable(&inner)
+	var room [usualIndexes]*schema.Index
+	indexes, err := q.usable(room[:0], &inner)
 	if err != nil {
 		return nil
 	}
@@ -390,7 +395,7 @@ func (r *relation) filtered(q *query) Node {
 		s.Expected = out.Estimate()
 	}
 	if pred := expr.AllOf(r.pred); pred != nil {
-		s.Expected.Rows *= newEstimator(r, &q.scope.opt).Selectivity(r.pred)
+		s.Expected.Rows *= q.estimatorOf(r).Selectivity(r.pred)
 		out = &Filter{Unary: over(s, out), Pred: toSlots(pred, layout)}
 	}
 	return out

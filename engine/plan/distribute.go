@@ -23,6 +23,9 @@ func (q *query) distribute() (gates []expr.Expr) {
 		case set == 0:
 			gates = append(gates, t)
 		case r != nil && r.kind == Inner:
+			if r.pred == nil {
+				r.pred = make([]expr.Expr, 0, len(q.where))
+			}
 			r.pred = append(r.pred, t)
 		default:
 			joins = append(joins, t)
@@ -44,7 +47,7 @@ func (q *query) distribute() (gates []expr.Expr) {
 		switch {
 		case len(r.pred) == 0:
 		case normal:
-			r.pred = expr.Terms(nil, spans.Conjunction(r.pred))
+			r.pred = spans.Conjuncts(r.pred)
 		default:
 			r.pred = expr.Terms(nil, q.normalise(expr.AllOf(r.pred)))
 		}
@@ -137,6 +140,9 @@ func mayBeEmpty(e expr.Expr) bool {
 // finished spans.
 func (q *query) propagated() (derived []expr.Expr) {
 	classes := q.equalColumns()
+	if classes == nil {
+		return nil
+	}
 	for _, t := range q.where {
 		column, with, ok := restriction(t)
 		if !ok {
@@ -283,7 +289,8 @@ func sameCmp(t expr.Cmp) func(expr.Column) expr.Expr {
 
 // collectNeeds notes the columns that are used above the access of each relation.
 func (q *query) collectNeeds() {
-	used := q.visible()
+	var room [usualExprs]expr.Expr
+	used := q.visible(room[:0])
 	for _, r := range q.rels {
 		used = append(used, r.on...)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/plan/internal/operator"
+	"github.com/kstonedb/kstone/engine/schema"
 )
 
 // maxExtremes bounds the accesses that MIN and MAX are replaced by.
@@ -51,11 +52,12 @@ func (q *query) extreme(c expr.Column, largest bool) (best Node) {
 		r.pred = append(slices.Clone(r.pred), expr.IsNull{X: c, Not: true})
 		wanted.Nullable = false // there are none any more
 	}
-	indexes, err := q.usable(&r)
+	var room [usualIndexes]*schema.Index
+	indexes, err := q.usable(room[:0], &r)
 	if err != nil {
 		return nil
 	}
-	e := newEstimator(&r, &q.scope.opt)
+	e := q.estimatorOf(&r)
 	wants := []want{{order: []operator.OrderColumn{wanted}}}
 	for _, x := range indexes {
 		for _, p := range q.variants(nil, q.newPath(&r, x, false), wants, 0) {

@@ -91,7 +91,7 @@ func (q *query) tried(best Node, all []Node) Node {
 	if r.table == nil || cost < leastTried {
 		return best
 	}
-	e := newEstimator(r, &q.scope.opt)
+	e := q.estimatorOf(r)
 	share, most := triedShare, math.Inf(1)
 	vague := e.Vague(r.pred)
 	switch {

@@ -24,7 +24,8 @@ func (q *query) plan() (Node, error) {
 	}
 	q.tieOrder()
 	q.columns, _ = q.columnOrder(q.total)
-	found, err := q.joinAll(q.wants())
+	var room [1]candidate
+	found, err := q.joinAll(room[:0], q.wants())
 	short := q.shortcuts()
 	if err != nil && (asFullScan(err) == nil || len(short) == 0) {
 		return nil, err
@@ -42,7 +43,11 @@ func (q *query) plan() (Node, error) {
 			best = n
 		}
 	}
-	return q.bounded(best, all, skips), nil
+	best = q.bounded(best, all, skips)
+	for _, r := range q.rels { // it knows statistics, and the plan may be kept
+		r.estimator = nil
+	}
+	return best, nil
 }
 
 // wants returns the orders that the steps above the joins could use, of columns of one

@@ -13,6 +13,9 @@ import (
 	"github.com/kstonedb/kstone/keycodec"
 )
 
+// noTables is the row of a query without FROM.
+var noTables = &OneRow{Step: operator.Step{Expected: operator.Estimate{Rows: 1}}}
+
 // joinAll returns the ways to join all relations: one for each relation, and each way to
 // read it, that the joins may begin with. From there on the cheapest step is taken. Every
 // join keeps the order of its left side, so the order that a plan has is that of the
@@ -21,10 +24,11 @@ import (
 // A start is given up when its joins alone cost more than the whole of the best plan so far: no
 // step makes a plan cheaper, but for a limit. If many cost the same, that is seen at their last
 // step: after maxJoinsTried no further start is made.
-func (q *query) joinAll(wants []want) ([]candidate, error) {
+//
+// It may use the memory of some, which is empty.
+func (q *query) joinAll(some []candidate, wants []want) ([]candidate, error) {
 	if len(q.rels) == 0 {
-		s := operator.Step{Expected: operator.Estimate{Rows: 1}}
-		return []candidate{{node: &OneRow{Step: s}}}, nil
+		return append(some, candidate{node: noTables}), nil
 	}
 	if len(q.rels) > 1 {
 		q.findFacts()
@@ -163,7 +167,7 @@ func (q *query) unique(r *relation, c candidate) candidate {
 			ColumnRef{Source: r.source, Ordinal: column.Ordinal, Name: column.String()})
 		columns = append(columns, column.Ordinal)
 	}
-	e := newEstimator(r, &q.scope.opt)
+	e := q.estimatorOf(r)
 	s := operator.Step{Elements: layout, Expected: c.node.Estimate()}
 	p := &Project{Unary: over(s, c.node), Exprs: exprs}
 	d := &Distinct{Unary: over(s, p), Columns: len(layout)}
@@ -246,13 +250,14 @@ func (q *query) cheapestStep(c candidate) (best candidate, err error) {
 			if connected && len(j.left) == 0 && !q.inOrder() && r.kind == Inner {
 				continue
 			}
-			options, err := q.joinMethods(some[:0], c, r, j, least.estimate.Cost)
+			options, err := q.joinMethods(some[:0], c, r, j)
 			if err != nil {
 				return best, err
 			}
-			for _, o := range options {
+			for i := range options {
+				o := &options[i]
 				if !found || o.estimate.Cost < least.estimate.Cost {
-					least, found, sides = o, true, nil
+					least, found, sides = *o, true, nil
 				}
 			}
 			if q.inOrder() {
@@ -260,7 +265,7 @@ func (q *query) cheapestStep(c candidate) (best candidate, err error) {
 			}
 		}
 		if found {
-			return least.build(), nil
+			return q.build(c, least), nil
 		}
 	}
 	return best, queryError(0, "the tables cannot be joined in this order")
@@ -392,10 +397,11 @@ func (q *query) findFacts() {
 	where := termsOf(q.where)
 	for i, r := range q.rels {
 		f := &q.facts[i]
-		f.estimator = newEstimator(r, &q.scope.opt)
+		f.estimator = q.estimatorOf(r)
 		f.rows = f.estimator.Rows() * f.estimator.Selectivity(r.pred)
 		f.constants = r.constants()
 		f.on = termsOf(r.on)
+		f.where = make([]*term, 0, len(where))
 		for i := range where {
 			if t := &where[i]; t.set>>r.source&1 != 0 || r.kind == Full {
 				f.where = append(f.where, t)
@@ -425,7 +431,8 @@ func (q *query) waysOf(r *relation, order []operator.OrderColumn) ([]candidate, 
 func (q *query) probesOf(r *relation) ([]*path, error) {
 	f := &q.facts[r.source]
 	if f.probes == nil {
-		indexes, err := q.usable(r)
+		var room [usualIndexes]*schema.Index
+		indexes, err := q.usable(room[:0], r)
 		if err != nil {
 			return nil, err
 		}

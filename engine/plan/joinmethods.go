@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"math"
 	"slices"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -11,13 +10,9 @@ import (
 	"github.com/kstonedb/kstone/engine/plan/spans"
 )
 
-// joinMethods appends every way to join a relation to a candidate. Only those that cost less than
-// most can be built, unless a hint names a method.
-func (q *query) joinMethods(all []option, c candidate, r *relation, j joinTerms, most float64) (
+// joinMethods appends every way to join a relation to a candidate to all, which is empty.
+func (q *query) joinMethods(all []option, c candidate, r *relation, j joinTerms) (
 	[]option, error) {
-	if q.sel.Hints.ForceJoin != "" {
-		most = math.Inf(1)
-	}
 	q.joinsTried++
 	order, keys := q.mergeOrder(c, j)
 	inner, err := q.waysOf(r, order)
@@ -27,36 +22,27 @@ func (q *query) joinMethods(all []option, c candidate, r *relation, j joinTerms,
 	}
 	rows := q.joinRows(c, r, j)
 	if !r.nullAware && r.kind != Full {
-		if all, err = q.lookupJoins(all, c, r, j, rows, most); err != nil {
+		if all, err = q.lookupJoins(all, c, r, j, rows); err != nil {
 			return nil, err
 		}
 	}
 	for _, in := range inner {
 		if len(j.left) > 0 {
-			all = append(all, q.hashJoin(c, in, r, j, rows, most))
-			if m, ok := q.mergeJoin(c, in, r, j, rows, order, keys); ok && !r.nullAware {
+			all = append(all, q.hashJoin(c, in, r, rows))
+			if m, ok := q.mergeJoin(c, in, r, rows, order, keys); ok && !r.nullAware {
 				all = append(all, m)
 			}
 		}
 		if len(j.left) == 0 || q.sel.Hints.ForceJoin == JoinLoop.String() && !r.nullAware {
-			all = append(all, q.loopJoin(c, in, r, j, rows))
+			all = append(all, q.loopJoin(c, in, rows))
 		}
 	}
 	if len(all) == 0 && full != nil {
 		return nil, full
 	}
 	all = q.forced(all)
-	if len(j.above) > 0 {
-		for i, o := range all {
-			if o.build == nil {
-				continue
-			}
-			all[i].build = func() candidate {
-				out := o.build()
-				q.filterAbove(&out, j.above)
-				return out
-			}
-		}
+	for i := range all {
+		all[i].relation, all[i].terms = r, j
 	}
 	return all, nil
 }
@@ -128,7 +114,7 @@ func (q *query) valuesOf(x expr.Expr, c candidate) float64 {
 		if c := r.constants(); c.Has(column.Ordinal) {
 			return 1
 		}
-		return max(1, min(c.rows(), newEstimator(r, &q.scope.opt).Values(column.Ordinal)))
+		return max(1, min(c.rows(), q.estimatorOf(r).Values(column.Ordinal)))
 	}
 	facts := &q.facts[column.Source]
 	if facts.constants.Has(column.Ordinal) {
@@ -196,21 +182,52 @@ func (c candidate) joined(n *JoinNode, r *relation, single bool) candidate {
 	return out
 }
 
-// option is a way to join: what it costs, and a function that makes it, nil if it costs too much.
-// Of all the options of a step one is made.
+// option is a way to join: what it costs, and what it is made of. Of all the options of a step one
+// is made, so that they are values without memory of their own.
 type option struct {
 	method   operator.JoinMethod
 	estimate operator.Estimate
-	build    func() candidate
+	relation *relation // that is joined
+	terms    joinTerms
+	in       candidate              // the right side, but of a lookup
+	order    []operator.OrderColumn // of a merge: the order of the right side, and
+	keys     []int                  // for each of its columns which key of the join it is
+	lookup   lookup
 }
 
-// isDear reports whether a cost is not less than that of an option that is there.
-func isDear(cost, most float64) bool { return cost >= most && !math.IsInf(most, 1) }
+// lookup is what a lookup join is made of.
+type lookup struct {
+	base       *path
+	probe      []expr.Expr // see findProbe
+	used       []bool
+	unique     bool
+	found, per float64 // rows for a probe, and what it costs
+}
+
+// build makes the join of a candidate that an option is.
+func (q *query) build(c candidate, o option) (out candidate) {
+	switch o.method {
+	case JoinHash:
+		n := q.newJoin(c, o.in.node, o.relation, o.terms, o.estimate)
+		n.Method, n.Partitioned = JoinHash, samePartitions(c.path, o.in.path, o.terms)
+		out = c.joined(n, o.relation, false)
+	case JoinMerge:
+		out = q.merged(c, o)
+	case JoinLoop:
+		out = q.looped(c, o)
+	default:
+		out = q.lookedUp(c, o)
+	}
+	if len(o.terms.above) > 0 {
+		q.filterAbove(&out, o.terms.above)
+	}
+	return out
+}
 
 // leastLeft is how many left rows are expected at least: that there is none may be wrong.
 const leastLeft = 0.5
 
-func (q *query) hashJoin(c, in candidate, r *relation, j joinTerms, rows, most float64) option {
+func (q *query) hashJoin(c, in candidate, r *relation, rows float64) option {
 	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
 	e := operator.Estimate{Rows: rows}
 	built := right.Cost + right.Rows*k.Hash
@@ -219,30 +236,26 @@ func (q *query) hashJoin(c, in candidate, r *relation, j joinTerms, rows, most f
 	}
 	e.Startup = left.Startup + built
 	e.Cost = left.Cost + left.Rows*k.Hash + built + rows*k.Key
-	if isDear(e.Cost, most) {
-		return option{JoinHash, e, nil}
-	}
-	return option{JoinHash, e, func() candidate {
-		n := q.newJoin(c, in.node, r, j, e)
-		n.Method = JoinHash
-		n.Partitioned = samePartitions(c.path, in.path, j)
-		return c.joined(n, r, false)
-	}}
+	return option{method: JoinHash, estimate: e, in: in}
 }
 
-func (q *query) loopJoin(c, in candidate, r *relation, j joinTerms, rows float64) option {
+func (q *query) loopJoin(c, in candidate, rows float64) option {
 	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
 	e := operator.Estimate{Rows: rows, Startup: left.Startup + right.Cost}
 	e.Cost = left.Cost + right.Cost + max(1, left.Rows)*max(1, right.Rows)*k.Test
-	return option{JoinLoop, e, func() candidate {
-		pairs := joinTerms{on: slices.Clone(j.on)}
-		for i := range j.left {
-			pairs.on = append(pairs.on, expr.Cmp{Op: expr.Eq, L: j.left[i], R: j.right[i]})
-		}
-		n := q.newJoin(c, in.node, r, pairs, e)
-		n.Method = JoinLoop
-		return c.joined(n, r, false)
-	}}
+	return option{method: JoinLoop, estimate: e, in: in}
+}
+
+// looped makes a loop join.
+func (q *query) looped(c candidate, o option) candidate {
+	j := &o.terms
+	pairs := joinTerms{on: slices.Clone(j.on)}
+	for i := range j.left {
+		pairs.on = append(pairs.on, expr.Cmp{Op: expr.Eq, L: j.left[i], R: j.right[i]})
+	}
+	n := q.newJoin(c, o.in.node, o.relation, pairs, o.estimate)
+	n.Method = JoinLoop
+	return c.joined(n, o.relation, false)
 }
 
 // mergeOrder returns the order of the right side for which the left side is in order
@@ -270,7 +283,7 @@ func (q *query) mergeOrder(c candidate, j joinTerms) (order []operator.OrderColu
 	return order, keys
 }
 
-func (q *query) mergeJoin(c, in candidate, r *relation, j joinTerms, rows float64,
+func (q *query) mergeJoin(c, in candidate, r *relation, rows float64,
 	order []operator.OrderColumn, keys []int) (option, bool) {
 	if order == nil {
 		return option{}, false
@@ -284,26 +297,23 @@ func (q *query) mergeJoin(c, in candidate, r *relation, j joinTerms, rows float6
 	left, right, k := c.node.Estimate(), in.node.Estimate(), q.costs()
 	e := operator.Estimate{Rows: rows, Startup: left.Startup + right.Startup}
 	e.Cost = left.Cost + right.Cost + (left.Rows+right.Rows)*k.Test + rows*k.Key
-	return option{JoinMerge, e, func() candidate {
-		return q.merged(c, in, r, j, e, order, keys)
-	}}, true
+	return option{method: JoinMerge, estimate: e, in: in, order: order, keys: keys}, true
 }
 
 // merged makes a merge join.
-func (q *query) merged(c, in candidate, r *relation, j joinTerms, e operator.Estimate,
-	order []operator.OrderColumn, keys []int) candidate {
-	arranged := joinTerms{on: j.on}
-	for _, at := range keys {
-		arranged.left = append(arranged.left, j.left[at])
-		arranged.right = append(arranged.right, j.right[at])
+func (q *query) merged(c candidate, o option) candidate {
+	arranged := joinTerms{on: o.terms.on}
+	for _, at := range o.keys {
+		arranged.left = append(arranged.left, o.terms.left[at])
+		arranged.right = append(arranged.right, o.terms.right[at])
 	}
-	n := q.newJoin(c, in.node, r, arranged, e)
+	n := q.newJoin(c, o.in.node, o.relation, arranged, o.estimate)
 	n.Method = JoinMerge
-	for i, o := range order {
-		n.MergeOrder = append(n.MergeOrder, Order{Expr: n.LeftKeys[i], Desc: o.Desc,
+	for i, column := range o.order {
+		n.MergeOrder = append(n.MergeOrder, Order{Expr: n.LeftKeys[i], Desc: column.Desc,
 			NullsLast: c.order[i].NullsLast})
 	}
-	return c.joined(n, r, false)
+	return c.joined(n, o.relation, false)
 }
 
 // samePartitions says whether equal join keys lie in buckets of the same number on both
@@ -340,8 +350,8 @@ func samePartitions(left, right *path, j joinTerms) bool {
 // lookupJoins returns the joins that look the right side up by key: by each index, and by
 // the rows' key, whose first columns are all compared with the left side or with
 // constants, far enough to know where to look.
-func (q *query) lookupJoins(all []option, c candidate, r *relation, j joinTerms, rows,
-	most float64) ([]option, error) {
+func (q *query) lookupJoins(all []option, c candidate, r *relation, j joinTerms, rows float64) (
+	[]option, error) {
 	if r.table == nil || len(j.left) == 0 {
 		return all, nil
 	}
@@ -354,7 +364,7 @@ func (q *query) lookupJoins(all []option, c candidate, r *relation, j joinTerms,
 		if used == nil || p.repeats {
 			continue
 		}
-		all = append(all, q.lookupJoin(c, p, j, probe, used, rows, most))
+		all = append(all, q.lookupJoin(c, lookup{base: p, probe: probe, used: used}, rows))
 	}
 	return all, nil
 }
@@ -362,18 +372,18 @@ func (q *query) lookupJoins(all []option, c candidate, r *relation, j joinTerms,
 // findProbe returns what the first columns of a path are compared with, and which keys of the
 // join that sees to, nil if it cannot be looked up.
 func (p *path) findProbe(j joinTerms) (probe []expr.Expr, used []bool) {
-	used = make([]bool, len(j.left))
-	any := false
 	for i := range p.own {
 		at := slices.IndexFunc(j.right, func(x expr.Expr) bool {
 			c, ok := x.(expr.Column)
 			return ok && c.Source == p.rel.source && c.Ordinal == p.key.Ordinals[i] &&
 				c.Collation == p.key.Fields[i].Collation
 		})
-		if at >= 0 && !used[at] {
+		if at >= 0 && (used == nil || !used[at]) {
 			if l := expr.CollationOf(j.left[at]); l == 0 || l == p.key.Fields[i].Collation {
-				probe = append(probe, j.left[at])
-				used[at], any = true, true
+				if used == nil {
+					used = make([]bool, len(j.left))
+				}
+				probe, used[at] = append(probe, j.left[at]), true
 				continue
 			}
 		}
@@ -383,14 +393,14 @@ func (p *path) findProbe(j joinTerms) (probe []expr.Expr, used []bool) {
 		}
 		probe = append(probe, operand)
 	}
-	if !any || len(probe) < p.bucketColumns() {
+	if used == nil || len(probe) < p.bucketColumns() {
 		return nil, nil
 	}
 	return probe, used
 }
 
-func (q *query) lookupJoin(c candidate, base *path, j joinTerms, probe []expr.Expr,
-	used []bool, rows, most float64) option {
+func (q *query) lookupJoin(c candidate, l lookup, rows float64) option {
+	base, probe := l.base, l.probe
 	e, k, left := q.facts[base.rel.source].estimator, q.costs(), c.node.Estimate()
 	probes := max(leastLeft, c.rows())
 	// What is found for each probe: a column that is compared with a constant, too, has the
@@ -415,8 +425,8 @@ func (q *query) lookupJoin(c candidate, base *path, j joinTerms, probe []expr.Ex
 		risky *= e.Risk(base.index, found*probes)
 	}
 	per := k.Seek + risky*(k.Key+k.Test*float64(len(base.pred)))
-	unique := len(probe) == base.own && (base.index == nil || base.index.Unique)
-	if base.index == nil && unique {
+	l.unique = len(probe) == base.own && (base.index == nil || base.index.Unique)
+	if base.index == nil && l.unique {
 		per = k.Fetch
 	} else if !base.covering {
 		per += risky * k.Fetch
@@ -427,36 +437,32 @@ func (q *query) lookupJoin(c candidate, base *path, j joinTerms, probe []expr.Ex
 	}
 	estimate := operator.Estimate{Rows: rows, Startup: left.Startup + per + k.Trips(1, 1),
 		Cost: left.Cost + probes*per + waves}
-	if isDear(estimate.Cost, most) {
-		return option{JoinLookup, estimate, nil}
-	}
-	return option{JoinLookup, estimate, func() candidate {
-		p := *base
-		p.probe, p.unique = probe, unique
-		p.estimate = operator.Estimate{Rows: max(found, 0.001), Cost: per, Startup: per}
-		return q.lookedUp(c, &p, j, used, estimate)
-	}}
+	l.found, l.per = found, per
+	return option{method: JoinLookup, estimate: estimate, lookup: l}
 }
 
 // lookedUp makes a lookup join.
-func (q *query) lookedUp(c candidate, p *path, j joinTerms, used []bool,
-	e operator.Estimate) candidate {
+func (q *query) lookedUp(c candidate, o option) candidate {
+	l, j := &o.lookup, &o.terms
+	p := new(path)
+	*p = *l.base
+	p.unique = l.unique
+	p.estimate = operator.Estimate{Rows: max(l.found, 0.001), Cost: l.per, Startup: l.per}
+	p.probe = make([]expr.Expr, len(l.probe))
 	a := p.access()
-	probe := make([]expr.Expr, len(p.probe))
-	for i, x := range p.probe {
-		probe[i] = toSlots(x, c.node.Layout())
+	for i, x := range l.probe {
+		p.probe[i] = toSlots(x, c.node.Layout())
 	}
-	p.probe = probe
 	// Keys that the probe does not ask for are compared afterwards.
 	rest := joinTerms{on: slices.Clone(j.on)}
 	for i := range j.left {
-		if used[i] {
+		if l.used[i] {
 			rest.left, rest.right = append(rest.left, j.left[i]), append(rest.right, j.right[i])
 		} else {
 			rest.on = append(rest.on, expr.Cmp{Op: expr.Eq, L: j.left[i], R: j.right[i]})
 		}
 	}
-	n := q.newJoin(c, a, p.rel, rest, e)
+	n := q.newJoin(c, a, p.rel, rest, o.estimate)
 	n.Method = JoinLookup
 	q.boundLookup(n, p.rel)
 	return c.joined(n, p.rel, p.unique)

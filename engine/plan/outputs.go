@@ -126,11 +126,15 @@ func (q *query) resolveOutputs() error {
 		q.outputs = q.allColumns()
 		return nil
 	}
-	q.outputs = make([]Output, 0, len(q.sel.Columns))
-	for _, o := range q.sel.Columns {
+	q.outputs = q.sel.Columns // a copy, once one of them is another one
+	own := false
+	for i, o := range q.sel.Columns {
 		e, err := q.expression(o.Expr, "SELECT")
 		if err != nil {
 			return err
+		}
+		if o.Name != "" && expr.Shared(e, o.Expr) {
+			continue
 		}
 		if o.Name == "" {
 			o.Name = o.Expr.String()
@@ -138,7 +142,10 @@ func (q *query) resolveOutputs() error {
 				o.Name = c.Name
 			}
 		}
-		q.outputs = append(q.outputs, Output{Expr: e, Name: o.Name})
+		if !own {
+			q.outputs, own = slices.Clone(q.outputs), true
+		}
+		q.outputs[i] = Output{Expr: e, Name: o.Name}
 	}
 	return nil
 }
@@ -239,7 +246,8 @@ func (q *query) checkShape() error {
 	if semi == 0 {
 		return nil
 	}
-	for _, e := range q.visible() {
+	var room [usualExprs]expr.Expr
+	for _, e := range q.visible(room[:0]) {
 		if sourcesOf(e)&semi != 0 {
 			return queryError(q.position(e), "%s: a semi or anti join returns no columns", e)
 		}
@@ -272,11 +280,12 @@ func (q *query) checkDistinctOrder() error {
 	return nil
 }
 
-// visible returns the expressions over joined rows.
-func (q *query) visible() []expr.Expr {
-	n := len(q.where) + len(q.late) + len(q.having) + len(q.groups) + len(q.aggregates) +
-		len(q.outputs) + len(q.order)
-	all := append(append(append(make([]expr.Expr, 0, n), q.where...), q.late...), q.having...)
+// usualExprs is room for the expressions of most queries.
+const usualExprs = 16
+
+// visible appends the expressions over joined rows.
+func (q *query) visible(all []expr.Expr) []expr.Expr {
+	all = append(append(append(all, q.where...), q.late...), q.having...)
 	all = append(all, q.groups...)
 	for i := range q.aggregates {
 		if a := &q.aggregates[i]; a.Arg != nil {

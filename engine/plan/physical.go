@@ -194,6 +194,7 @@ func (d *Physical) compile(outputs []Output) (err error) {
 	d.Filter = program(expr.AllOf(entry), &d.EntryColumns)
 	d.Residual = program(expr.AllOf(row), &d.TestColumns)
 	d.RowColumns.Union(d.TestColumns)
+	d.Columns = make([]ResultColumn, 0, len(outputs))
 	for _, o := range outputs {
 		if c, ok := o.Expr.(expr.Column); ok {
 			d.RowColumns.Add(c.Ordinal)
@@ -204,6 +205,7 @@ func (d *Physical) compile(outputs []Output) (err error) {
 	}
 	if d.Point {
 		d.fields = d.path.key.Fields[:d.path.own]
+		d.slots = make([]spans.Operand, 0, len(d.path.operands))
 		for _, e := range d.path.operands {
 			d.slots = append(d.slots, spans.OperandOf(e))
 		}

@@ -144,7 +144,10 @@ func resolveRewritten(sel *Select, opt Options) (*query, error) {
 }
 
 func prepareQuery(q *query) (p *Prepared, err error) {
-	p = &Prepared{q: q}
+	if p = &q.scope.prepared; q != &q.scope.root {
+		p = new(Prepared)
+	}
+	p.q = q
 	q.narrow()
 	for _, s := range q.allSubs() {
 		if q.isApplied {

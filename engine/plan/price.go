@@ -132,7 +132,8 @@ func (p *path) reading(e *estimate.Estimator, c *Costs, read, seeks float64) (
 	}
 	streams, startup := 1.0, 0.0
 	if !p.covering {
-		terms := p.entryTermsBy(p.pred, p.rel.columnsOf)
+		var room [4]expr.Expr
+		terms := p.entryTermsBy(room[:0], p.pred, p.rel.columnsOf)
 		fetched := min(read, e.Entries(p.index)*e.Selectivity(terms))
 		p.reads += fetched
 		cost += c.Fetch*fetched + c.Trips(fetched, c.Batch)
@@ -269,14 +270,14 @@ func begins(terms []expr.Expr, ordinal int, reverse bool) bool {
 
 // entryTerms returns those of the terms that are decided before the row is fetched.
 func (p *path) entryTerms(all []expr.Expr) []expr.Expr {
-	return p.entryTermsBy(all, func(t expr.Expr) schema.ColumnSet {
+	return p.entryTermsBy(nil, all, func(t expr.Expr) schema.ColumnSet {
 		return columnsIn(t, p.rel.source)
 	})
 }
 
-// entryTermsBy is entryTerms with what is known of the columns of terms.
-func (p *path) entryTermsBy(all []expr.Expr, columns func(expr.Expr) schema.ColumnSet) (
-	terms []expr.Expr) {
+// entryTermsBy appends what entryTerms returns, with what is known of the columns of terms.
+func (p *path) entryTermsBy(terms, all []expr.Expr,
+	columns func(expr.Expr) schema.ColumnSet) []expr.Expr {
 	for _, t := range all {
 		if columns(t).Within(p.entry) {
 			terms = append(terms, t)

@@ -64,8 +64,9 @@ type scope struct {
 	kinds   map[int]expr.Kind
 	checked []paramKind // kinds, as a list
 	// What every query has is part of the scope.
-	root query // the outermost one
-	live estimate.Live
+	root     query    // the outermost one
+	prepared Prepared // root
+	live     estimate.Live
 }
 
 // relation is something to join: a table, or a subquery that is planned by itself.
@@ -85,6 +86,8 @@ type relation struct {
 	// parts are what the paths of the relation, and of its copies, have in common.
 	parts *pathParts
 	found foundRows
+	// estimator is known while the query is planned.
+	estimator *estimate.Estimator
 }
 
 // ownRelation is a relation with the memory that most have.

@@ -79,7 +79,8 @@ func (q *query) hasIndexFor(order []Order) bool {
 		return false
 	}
 	r := q.rels[0]
-	indexes, err := q.usable(r)
+	var room [usualIndexes]*schema.Index
+	indexes, err := q.usable(room[:0], r)
 	if err != nil {
 		return false
 	}
@@ -144,7 +145,7 @@ func (f *finisher) groupsWithin(prefix []Order, wanted int64) (groups, first flo
 			at := slices.Index(p.key.Ordinals, o.Expr.(expr.Column).Ordinal)
 			columns = max(columns, at+1)
 		}
-		e := newEstimator(p.rel, &f.q.scope.opt)
+		e := f.q.estimatorOf(p.rel)
 		groups = min(groups, e.Distinct(p.index, min(columns, p.own)))
 		if e.Vague(nil) {
 			groups = min(groups, unknownGroups)

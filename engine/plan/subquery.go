@@ -509,6 +509,7 @@ func (q *query) mapOuter(f func(expr.Column) expr.Expr) {
 			a.Order[j].Expr = replace(a.Order[j].Expr)
 		}
 	}
+	q.outputs = slices.Clone(q.outputs)
 	for i := range q.outputs {
 		q.outputs[i].Expr = replace(q.outputs[i].Expr)
 	}

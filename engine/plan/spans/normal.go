@@ -189,8 +189,16 @@ func (n *normaliser) terms(terms []expr.Expr, and, want bool) expr.Expr {
 	return junction(out, and)
 }
 
-// Conjunction is Normalise of the AND of normalised terms, which it does not change.
-func Conjunction(terms []expr.Expr) expr.Expr { return junction(slices.Clone(terms), true) }
+// Conjuncts returns the terms of Normalise of the AND of normalised terms, whose slice it uses.
+func Conjuncts(terms []expr.Expr) []expr.Expr {
+	if slices.ContainsFunc(terms, dissolves(true)) {
+		return expr.Terms(nil, junction(terms, true))
+	}
+	if len(terms) > 1 {
+		terms = dropEqual(mergeLists(terms, true))
+	}
+	return terms
+}
 
 // junction returns the AND or OR of normalised terms, whose slice it uses.
 func junction(terms []expr.Expr, and bool) expr.Expr {

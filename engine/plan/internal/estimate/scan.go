@@ -119,7 +119,8 @@ func (w *scanWalk) walk(i int, terms []expr.Expr, depth int) (fraction, ranges f
 	if or, rest, ok := w.orOn(ordinal, terms); ok && depth < orDepth {
 		return w.branches(i, or, rest, depth)
 	}
-	var on []expr.Expr
+	var room [4]expr.Expr
+	on := room[:0]
 	for _, t := range terms {
 		if c, ok := w.e.restricted(t); ok && c == ordinal {
 			on = append(on, t)

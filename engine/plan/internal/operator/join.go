@@ -1,6 +1,10 @@
 package operator
 
-import "github.com/kstonedb/kstone/engine/expr"
+import (
+	"unsafe"
+
+	"github.com/kstonedb/kstone/engine/expr"
+)
 
 // JoinKind says which rows a join returns.
 type JoinKind uint8
@@ -49,6 +53,11 @@ type Join struct {
 	Kind        JoinKind
 	Method      JoinMethod
 	Left, Right Node
+	// Whole, if not nil, is another way to the rows on the right, of the same layout: a lookup
+	// join that has read more than Bound reads it into a hash table for the left rows that are
+	// left.
+	Whole Node
+	Bound Bound
 	// LeftKeys[i] = RightKeys[i] for every pair: expressions over the layout of the
 	// side. NULL is equal to nothing. For JoinMerge both sides are ordered by them,
 	// as MergeOrder says. For JoinLookup they are what the probe asks for, and need no
@@ -65,17 +74,13 @@ type Join struct {
 	// Partitioned says that both sides lie in buckets of the same function and number
 	// over the join keys: stream i of the one joins stream i of the other only.
 	Partitioned bool
-	// Whole, if not nil, is another way to the rows on the right, of the same layout: a lookup
-	// join that has read more than Bound reads it into a hash table for the left rows that are
-	// left.
-	Whole Node
-	Bound Bound
 }
 
-// Children returns Left and Right, and Whole if it was read.
+// Children returns Left and Right, and Whole if it was read, in their memory, as that of Unary.
 func (n *Join) Children() []Node {
+	all := unsafe.Slice(&n.Left, 3)
 	if n.Whole != nil && n.actual.Turned > 0 {
-		return []Node{n.Left, n.Right, n.Whole}
+		return all
 	}
-	return []Node{n.Left, n.Right}
+	return all[:2:2]
 }
