@@ -50,7 +50,7 @@ func (b *binder) moment(m syntax.Expr) {
 
 // momentOf returns the moment of AS OF.
 func (s *Stmt) momentOf(args []any) (m store.Moment, err error) {
-	b := &binder{text: s.text}
+	b := &binder{asked: asked{text: s.text}}
 	pos := s.past.Position()
 	if s.session.InTransaction() {
 		return m, b.failed(pos, nil, "a transaction reads one moment; COMMIT or ROLLBACK ends it, "+
@@ -110,7 +110,7 @@ func (s *Stmt) at(ctx context.Context, m store.Moment, f func(*Stmt, store.Momen
 ) (err error) {
 	then, m, err := s.session.db.AsOf(ctx, m)
 	if err != nil {
-		b := &binder{text: s.text}
+		b := &asked{text: s.text}
 		return b.refused(s.past.Position(), err)
 	}
 	defer func() { err = errors.Join(err, then.Close()) }() // also if the body of a loop panics

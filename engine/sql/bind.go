@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
@@ -17,8 +18,7 @@ import (
 type binder struct {
 	catalog catalog
 	then    catalog // of the query of an INSERT
-	text    string
-	params  params
+	asked
 	// used are the tables of the statement, for errors of views; views are its views.
 	used  []*schema.Table
 	views []*table.View
@@ -30,17 +30,39 @@ type binder struct {
 	with    []boundWith // the queries with names that can be used here
 	asOf    syntax.Expr // the moment of the statement, which the tables are of; or nil
 	scopes  []*scope    // the queries, in their order
-	reach   *reach      // of the aggregate whose argument is being bound; or nil
-	// stmt, if not nil, is the query that is bound: see marked. Without it, scopes have marks.
-	stmt      *Stmt
-	scopeRoom [1]*scope // of scopes; before they are there, the memory of the first, or nil
+	reaches []reach     // of the aggregates whose arguments are being bound, outermost first
+	// query, if not nil, is what is kept of the query that is bound: see marked. Without it, scopes
+	// have marks.
+	query   *boundQuery
+	scratch *scratch // of query
 }
 
-// marked binds the same query another time, as far as that goes, with marks, which this binder has
-// not. Why: they are for errors alone.
-func (b *binder) marked() *binder {
-	again := b.stmt.binder(params{base: b.params.base, final: b.params.final})
-	_ = syntax.Caught(func() { again.selectQuery(b.stmt.selects(), nil) }) // as the first time
+// asked is what a statement says beside its query: what errors and values of parameters need when
+// it is bound.
+type asked struct {
+	text   string
+	params params
+}
+
+// scratch is the memory that a query is bound in.
+//
+// Invariant: nothing of what is bound refers to it, so that it is used again.
+type scratch struct {
+	binder  binder
+	scope   scope // of the outermost query
+	outputs [4]boundOutput
+	scopes  [1]*scope
+	reaches [2]reach
+	used    [2]*schema.Table
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// marked binds a query another time, as far as that goes, with marks, which its binder had not.
+// Why: they are for errors alone.
+func (s *Stmt) marked(p params) *binder {
+	again := s.binder(p)
+	_ = syntax.Caught(func() { again.selectQuery(s.selects(), nil) }) // as the first time
 	return &again
 }
 
@@ -49,14 +71,14 @@ func (b *binder) fail(pos int, format string, args ...any) {
 }
 
 // failed returns an error at a place of the text, which has a cause or nil.
-func (b *binder) failed(pos int, cause error, format string, args ...any) error {
+func (b *asked) failed(pos int, cause error, format string, args ...any) error {
 	e := syntax.NewError(b.text, pos, false, format, args...)
 	e.Err = cause
 	return e
 }
 
 // refused returns an error of another package at a place of the text, without its name.
-func (b *binder) refused(pos int, err error) error {
+func (b *asked) refused(pos int, err error) error {
 	var call *expr.CallError
 	if errors.As(err, &call) {
 		pos, err = call.Pos-1, call.Err
@@ -114,7 +136,6 @@ type scope struct {
 	refs    []expr.Expr // see refTo
 	merged  merged
 	// What most queries have is part of the scope.
-	made     plan.Select // sel, mostly
 	partRoom [2]part
 	refRoom  [4]expr.Expr
 	// aggregates says whether they may stand where an expression is bound now; where names
@@ -156,13 +177,10 @@ func (b *binder) selectAt(s *syntax.Select, outer *scope, depth int) *scope {
 		b.with = append(b.with, boundWith{w, outer})
 	}
 	defer func() { b.with = before }()
-	sc := b.scopeRoom[0]
-	if sc == nil || len(b.scopes) > 0 {
-		sc = new(scope)
-	}
+	sc := b.newScope()
 	sc.b, sc.outer, sc.depth, sc.ast = b, outer, depth, s
-	sc.made.Distinct = s.Distinct
-	sc.sel, sc.parts, sc.refs = &sc.made, sc.partRoom[:0], sc.refRoom[:0]
+	sc.sel.Distinct = s.Distinct
+	sc.parts, sc.refs = sc.partRoom[:0], sc.refRoom[:0]
 	sc.begin()
 	if s.Set != nil {
 		sc.bindSet(s.Set)
@@ -185,13 +203,40 @@ func (b *binder) selectAt(s *syntax.Select, outer *scope, depth int) *scope {
 	return sc
 }
 
+// newScope returns the scope of a query, with its Select.
+func (b *binder) newScope() *scope {
+	if b.query != nil && len(b.scopes) == 0 {
+		sc := &b.scratch.scope
+		sc.sel, sc.outputs = &b.query.sel, b.scratch.outputs[:0]
+		return sc
+	}
+	in := new(struct {
+		scope
+		made plan.Select
+	})
+	in.sel = &in.made
+	return &in.scope
+}
+
 // begin lets the planner ask where expressions of the query stand.
 func (sc *scope) begin() {
-	sc.sel.Position = sc.position
-	if sc.b.scopes == nil {
-		sc.b.scopes = sc.b.scopeRoom[:0]
+	b := sc.b
+	sc.number, b.scopes = len(b.scopes), append(b.scopes, sc)
+	if b.query == nil {
+		sc.sel.Position = sc.position
+		return
 	}
-	sc.number, sc.b.scopes = len(sc.b.scopes), append(sc.b.scopes, sc)
+	s, p := b.query.stmt, params{base: b.params.base, final: b.params.final}
+	n, pos := sc.number, sc.ast.Pos+1
+	sc.sel.Position = func(e expr.Expr) int {
+		if e == nil {
+			return pos
+		}
+		if again := s.marked(p); n < len(again.scopes) {
+			return again.scopes[n].position(e)
+		}
+		return 0
+	}
 }
 
 // bindOrder binds what follows the rows of a query, and sets its columns.
@@ -300,7 +345,9 @@ func (sc *scope) clause(where string, aggregates bool, e syntax.Expr) expr.Expr 
 
 // bindOutputs binds the columns of the result.
 func (sc *scope) bindOutputs() {
-	sc.outputs = make([]boundOutput, 0, len(sc.ast.Outputs))
+	if n := len(sc.ast.Outputs); n > cap(sc.outputs) {
+		sc.outputs = make([]boundOutput, 0, n)
+	}
 	for i := range sc.ast.Outputs {
 		o := &sc.ast.Outputs[i]
 		if o.Star {
@@ -313,13 +360,24 @@ func (sc *scope) bindOutputs() {
 				"a row is not a value; write its columns without parentheses")
 		}
 		out := boundOutput{name: o.Alias, alias: o.Alias != "", expr: e, typ: sc.typeOf(e)}
-		if ref, ok := o.Expr.(*syntax.Ref); ok && !out.alias {
-			out.name = ref.Column
-		} else if !out.alias {
-			out.name = syntax.FormatExpr(o.Expr)
+		if !out.alias {
+			out.name = nameOf(o.Expr, e)
 		}
 		sc.outputs = append(sc.outputs, out)
 	}
+}
+
+// nameOf returns the name of a column of the result without an alias, which is bound to e.
+func nameOf(o syntax.Expr, e expr.Expr) string {
+	switch o := o.(type) {
+	case *syntax.Ref:
+		return o.Column
+	case *syntax.Call:
+		if a, ok := e.(expr.Agg); ok { // whose name is its text
+			return a.Name
+		}
+	}
+	return syntax.FormatExpr(o)
 }
 
 // star appends the columns that * or table.* stands for. Names that several tables have
@@ -435,7 +493,7 @@ func (sc *scope) count(where string, e syntax.Expr) expr.Expr {
 
 // mark remembers where a bound expression stands, for errors of the planner.
 func (sc *scope) mark(e expr.Expr, pos int) expr.Expr {
-	if sc.b.stmt == nil {
+	if sc.b.query == nil {
 		sc.marks = append(sc.marks, mark{e, pos})
 	}
 	return e
@@ -450,11 +508,8 @@ func (sc *scope) position(e expr.Expr) int {
 		return 0
 	case e == nil:
 		return sc.ast.Pos + 1
-	case sc.b.stmt != nil:
-		if b := sc.b.marked(); sc.number < len(b.scopes) {
-			return b.scopes[sc.number].position(e)
-		}
-		return 0
+	case sc.b.query != nil:
+		return sc.sel.Position(e)
 	}
 	want := anonymous(e)
 	for _, m := range sc.marks {
@@ -493,7 +548,7 @@ func anonymous(e expr.Expr) string {
 }
 
 // planError turns an error of the planner into one that points at the text.
-func (b *binder) planError(err error, start int) error {
+func (b *asked) planError(err error, start int) error {
 	var q *plan.QueryError
 	var u *plan.UnsupportedError
 	var call *expr.CallError

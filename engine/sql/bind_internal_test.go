@@ -36,7 +36,7 @@ func (c fixedCatalog) define(text string) error {
 		return err
 	}
 	for _, p := range parts {
-		b := &binder{catalog: c, text: text}
+		b := &binder{catalog: c, asked: asked{text: text}}
 		err := syntax.Caught(func() {
 			t := b.createTable(p.Statement.(*syntax.CreateTable))
 			def := *t
@@ -104,7 +104,7 @@ func explainBound(catalog catalog, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	b := &binder{catalog: catalog, text: text}
+	b := &binder{catalog: catalog, asked: asked{text: text}}
 	var sc *scope
 	if err := syntax.Caught(func() { sc = b.selectQuery(s.(*syntax.Select), nil) }); err != nil {
 		return "", err

@@ -15,14 +15,16 @@ var functionNames = map[string]string{
 	"now": "current_timestamp", "strpos": "instr", "truncate": "trunc",
 }
 
+// ofSeveral are functions of several values that have the names of aggregates.
+var ofSeveral = map[string]string{"min": "least", "max": "greatest"}
+
 func (sc *scope) call(e *syntax.Call) expr.Expr {
 	name := e.Name
 	if other := functionNames[name]; other != "" {
 		name = other
 	}
 	fn, isAggregate := aggregateNames[name]
-	if several := map[string]string{"min": "least", "max": "greatest"}[name]; several != "" &&
-		len(e.Args) > 1 && !e.Distinct {
+	if several := ofSeveral[name]; several != "" && len(e.Args) > 1 && !e.Distinct {
 		name, isAggregate = several, false
 	}
 	if isAggregate {
@@ -99,8 +101,15 @@ func interval(e syntax.Expr) *syntax.Literal {
 
 // shiftedBy binds date_add(time, INTERVAL …) and date_sub, nil for other calls.
 func (sc *scope) shiftedBy(e *syntax.Call) expr.Expr {
-	op, ok := map[string]string{"date_add": "+", "date_sub": "-"}[e.Name]
-	if !ok || len(e.Args) != 2 || interval(e.Args[1]) == nil {
+	op := "+"
+	switch e.Name {
+	case "date_sub":
+		op = "-"
+	case "date_add":
+	default:
+		return nil
+	}
+	if len(e.Args) != 2 || interval(e.Args[1]) == nil {
 		return nil
 	}
 	return sc.shifted(&syntax.Binary{At: e.At, Op: op, L: e.Args[0], R: e.Args[1]})

@@ -34,7 +34,7 @@ func (sc *scope) refuseTypes(pos int, err error) {
 
 // value returns the type of values.
 func (t typ) value() expr.Type {
-	out := expr.Type{Kind: t.column.Kind()}
+	out := expr.Type{Kind: t.kind()}
 	switch {
 	case !t.known():
 		return expr.Type{}

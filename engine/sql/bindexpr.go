@@ -218,9 +218,9 @@ var aggregateNames = map[string]plan.AggregateFunc{
 // aggregate binds the call of an aggregate function: equal calls are one aggregate.
 func (sc *scope) aggregate(e *syntax.Call, fn plan.AggregateFunc) expr.Expr {
 	a := plan.Aggregate{Func: fn, Distinct: e.Distinct}
-	r := &reach{from: sc.depth, nearest: -1, around: sc.b.reach}
-	sc.b.reach = r
-	defer func() { sc.b.reach = r.around }()
+	b, around := sc.b, len(sc.b.reaches)
+	b.reaches = append(b.reaches, reach{from: sc.depth, nearest: -1})
+	defer func() { b.reaches = b.reaches[:around] }()
 	switch {
 	case fn == plan.Concat:
 		return sc.groupConcat(e)
@@ -284,12 +284,12 @@ func (sc *scope) aggregated(a plan.Aggregate, e *syntax.Call) expr.Expr {
 // reach is whose columns an aggregate has, those in its subqueries, too.
 type reach struct {
 	from, nearest int // depths: of the query that has it, of the nearest; -1: no columns
-	around        *reach
 }
 
 // reached notes that a column is of the query at a depth.
 func (b *binder) reached(depth int) {
-	for r := b.reach; r != nil; r = r.around {
+	for i := range b.reaches {
+		r := &b.reaches[i]
 		if depth <= r.from { // not of one of its own subqueries
 			r.nearest = max(r.nearest, depth)
 		}
@@ -299,7 +299,7 @@ func (b *binder) reached(depth int) {
 // stepsOf returns how far out the nearest query is that an aggregate has columns of; 0 if it has
 // none.
 func (sc *scope) stepsOf(a plan.Aggregate, e *syntax.Call) int {
-	r := sc.b.reach
+	r := sc.b.reaches[len(sc.b.reaches)-1]
 	if r.nearest < 0 || r.nearest == r.from {
 		return 0
 	}

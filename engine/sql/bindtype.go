@@ -14,25 +14,37 @@ import (
 
 // typ is the type of an expression as far as it is known; the zero typ is not.
 type typ struct {
-	column schema.Column // type, unit, scale
-	list   bool
+	of    keycodec.Type
+	unit  keycodec.Unit // of a time
+	scale int32         // decimal places of a fixed-scale decimal
+	list  bool          // of elements of the type
 }
 
-func (t typ) known() bool { return t.column.Type != 0 }
+func (t typ) known() bool { return t.of != 0 }
 
 func typeOfColumn(c *schema.Column) typ {
-	return typ{schema.Column{Type: c.Type, Unit: c.Unit, Scale: c.Scale}, c.List}
+	return typ{c.Type, c.Unit, c.Scale, c.List}
 }
 
-func plainType(t keycodec.Type) typ { return typ{column: schema.Column{Type: t}} }
+func plainType(t keycodec.Type) typ { return typ{of: t} }
+
+// column returns a column of the type.
+func (t typ) column() schema.Column {
+	return schema.Column{Type: t.of, Unit: t.unit, Scale: t.scale, List: t.list}
+}
+
+// kind returns the kind of values or, of a list, of elements.
+func (t typ) kind() expr.Kind {
+	c := schema.Column{Type: t.of}
+	return c.Kind()
+}
 
 // String returns the type in the words of CREATE TABLE, "" if it is not known.
 func (t typ) String() string {
 	if !t.known() {
 		return ""
 	}
-	c := t.column
-	c.List = t.list
+	c := t.column()
 	return c.TypeText()
 }
 
@@ -85,15 +97,15 @@ func (sc *scope) typeOf(e expr.Expr) typ {
 
 func (t typ) float() bool {
 	return !t.list &&
-		(t.column.Type == keycodec.TypeFloat64 || t.column.Type == keycodec.TypeFloat32)
+		(t.of == keycodec.TypeFloat64 || t.of == keycodec.TypeFloat32)
 }
 
-func (t typ) time() bool { return !t.list && t.column.Type == keycodec.TypeTime }
+func (t typ) time() bool { return !t.list && t.of == keycodec.TypeTime }
 
-func (t typ) date() bool { return t.time() && t.column.Unit == keycodec.Day }
+func (t typ) date() bool { return t.time() && t.unit == keycodec.Day }
 
 func (t typ) integer() bool {
-	k := t.column.Kind()
+	k := t.kind()
 	return !t.list && (k == expr.KindInt || k == expr.KindUint)
 }
 
@@ -135,7 +147,7 @@ func (sc *scope) typeOfCall(e expr.Func) typ {
 			if t := sc.typeOf(arg); t.time() {
 				by, ok := e.Args[len(e.Args)-1].(expr.Const)
 				if ok && t.date() && !expr.WholeDays(by.Value) {
-					t.column.Unit = keycodec.Second
+					t.unit = keycodec.Second
 				}
 				return t
 			}
@@ -166,7 +178,7 @@ var typesOfKinds = [math.MaxUint8 + 1]keycodec.Type{
 func typeOfValue(v expr.Value) typ {
 	t := plainType(typesOfKinds[v.Kind()])
 	if v.Kind() == expr.KindTime {
-		t.column.Unit = keycodec.FullRange
+		t.unit = keycodec.FullRange
 	}
 	return t
 }
@@ -250,10 +262,10 @@ func (t typ) class() keycodec.Type {
 	switch {
 	case t.list:
 		return 0
-	case t.column.Kind().Numeric() && !t.float():
+	case t.kind().Numeric() && !t.float():
 		return keycodec.TypeInt64
 	}
-	return t.column.Type
+	return t.of
 }
 
 // comparable reports whether a value, or the elements of a list, can be compared with values
@@ -267,8 +279,7 @@ func (t typ) comparable(v expr.Value) bool {
 		}
 		return true
 	}
-	c := t.column
-	c.List = t.list
+	c := t.column()
 	kind := c.Kind()
 	return v.IsNull() || v.Kind() == kind || v.Kind().Numeric() && kind.Numeric()
 }
@@ -279,13 +290,13 @@ func (t typ) adapt(v expr.Value) (expr.Value, error) {
 	switch {
 	case v.Kind() == expr.KindDecimal && t.float():
 		f, _ := v.AsFloat()
-		if t.column.Type == keycodec.TypeFloat32 {
+		if t.of == keycodec.TypeFloat32 {
 			f = float64(float32(f))
 		}
 		return expr.Float(f), nil
 	case v.Kind() == expr.KindString:
-		c := schema.Column{Name: "value", Type: t.column.Type}
-		switch t.column.Type {
+		c := schema.Column{Name: "value", Type: t.of}
+		switch t.of {
 		case keycodec.TypeTime:
 			c.Unit = keycodec.FullRange // so that nothing is cut off
 		case keycodec.TypeUUID, keycodec.TypeIP, keycodec.TypeIPPrefix:

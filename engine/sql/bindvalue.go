@@ -214,7 +214,7 @@ func (e *paramError) Error() string { return e.err.Error() }
 func (e *paramError) Unwrap() error { return e.err }
 
 // values is params.values, whose errors get a place.
-func (b *binder) values(args []any, now func() time.Time, start int) ([]expr.Value, error) {
+func (b *asked) values(args []any, now func() time.Time, start int) ([]expr.Value, error) {
 	out, err := b.params.values(args, now)
 	if err == nil {
 		return out, nil
@@ -327,7 +327,7 @@ func (t typ) argument(arg any) (v expr.Value, err error) {
 // given is adapt of an argument. A text may be a decimal, which Go has no type for.
 func (t typ) given(v expr.Value) (expr.Value, error) {
 	text, ok := v.AsString()
-	if ok && (t.column.Type == keycodec.TypeDecimal || t.column.Type == keycodec.TypeFixed) {
+	if ok && (t.of == keycodec.TypeDecimal || t.of == keycodec.TypeFixed) {
 		d, err := keycodec.ParseDecimal(text)
 		if err != nil {
 			return v, fmt.Errorf("%s is no decimal", v)

@@ -27,6 +27,10 @@ func typeNamed(text string) syntax.TypeName {
 
 // typeOfCast is the type of values of a CAST.
 func typeOfCast(t expr.CastType) typ {
+	whole := t.Bits == 0 || t.Bits == 64
+	if whole && t.Kind != expr.KindTime && (t.Kind != expr.KindDecimal || t.Places < 0) {
+		return plainType(typesOfKinds[t.Kind])
+	}
 	b := &binder{}
 	name := typeNamed(t.String())
 	var out typ
@@ -46,7 +50,7 @@ func (sc *scope) collate(o syntax.Order, e expr.Expr) expr.Expr {
 	if !ok && !syntax.BinaryCollation(o.Collation.Text) {
 		sc.b.fail(o.Collation.Pos, "COLLATE takes NOCASE (the letters A to Z), UNICODE or BINARY")
 	}
-	if t := sc.typeOf(e); t.known() && (t.list || t.column.Type != keycodec.TypeString) {
+	if t := sc.typeOf(e); t.known() && (t.list || t.of != keycodec.TypeString) {
 		sc.b.fail(o.Collation.Pos, "COLLATE is of texts, and %s is of type %s", e, t)
 	}
 	place := sc.b.place(o.Expr.Position())

@@ -22,7 +22,7 @@ func ParseCondition(text string, columns ...schema.Column) (*Condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &binder{text: text, params: params{final: true}}
+	b := &binder{asked: asked{text: text, params: params{final: true}}}
 	t := &schema.Table{Columns: columns}
 	sc := &scope{b: b, sel: &plan.Select{From: []plan.Source{{Table: t}}}, free: true,
 		where: "a condition", parts: []part{{table: t}}}

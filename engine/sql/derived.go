@@ -93,8 +93,8 @@ func (b *binder) describe(sel *plan.Select, name string, outputs []boundOutput, 
 			b.fail(pos, "the query has two columns %s; give one another name with AS",
 				syntax.QuoteName(o.name))
 		}
-		c := o.typ.column
-		c.Name, c.Nullable, c.List = o.name, true, o.typ.list
+		c := o.typ.column()
+		c.Name, c.Nullable = o.name, true
 		c.Collation = expr.CollationOf(o.expr)
 		t.Columns = append(t.Columns, c)
 	}
@@ -167,7 +167,7 @@ func union(a, b typ) typ {
 	switch {
 	case !a.known(), a.date() && b.time():
 		return b
-	case b.known() && a.column.Kind() != b.column.Kind() && a.column.Kind().Numeric() &&
+	case b.known() && a.kind() != b.kind() && a.kind().Numeric() &&
 		(b.float() || a.integer()):
 		return b.widest()
 	}

@@ -55,7 +55,7 @@ func (s *Stmt) exec(ctx context.Context, args []any) (Result, *binding, error) {
 	if err != nil {
 		return Result{}, nil, err
 	}
-	values, err := b.binder.values(args, s.session.db.Now, s.start)
+	values, err := b.asked.values(args, s.session.db.Now, s.start)
 	if err != nil {
 		return Result{}, nil, err
 	}
@@ -68,7 +68,7 @@ func (s *Stmt) exec(ctx context.Context, args []any) (Result, *binding, error) {
 	default:
 		result, err = s.define(ctx)
 	}
-	return result, b, b.binder.at(s.target(), b.binder.planError(err, s.start))
+	return result, b, b.asked.at(s.target(), b.asked.planError(err, s.start))
 }
 
 // target returns where the table stands that a statement writes.
@@ -86,7 +86,8 @@ func (s *Stmt) target() int {
 
 // define runs a statement that defines something, or ANALYZE.
 func (s *Stmt) define(ctx context.Context) (Result, error) {
-	db, b := s.session.db, &binder{catalog: tables{s.session.db}, text: s.text}
+	db := s.session.db
+	b := &binder{catalog: tables{db}, asked: asked{text: s.text}}
 	b.params.final = true // so that now() is not a constant
 	switch tree := s.tree.(type) {
 	case *syntax.CreateView:
@@ -178,7 +179,7 @@ func (s *Stmt) outcome(b *binder, n syntax.Name, allowed error, step func() erro
 
 // at makes an error of the table layer one that points at a place, unless it is about the
 // state of the database, a context or the like.
-func (b *binder) at(pos int, err error) error {
+func (b *asked) at(pos int, err error) error {
 	var already *syntax.Error
 	switch {
 	case err == nil, errors.As(err, &already):

@@ -2,6 +2,7 @@ package sql_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -101,9 +102,12 @@ func TestNewTextsAllocateLittle(t *testing.T) {
 		text string
 		most float64
 	}{
-		{"SELECT a FROM t WHERE id = %d - 1", 75},
-		{"SELECT a + %d FROM t WHERE b IS NULL", 98},
-		{"SELECT count(*) + %d FROM t AS u, t AS v WHERE u.id < 2 AND v.id < 2", 262},
+		{"SELECT %d", 33},
+		{"SELECT a, b FROM t WHERE id = %d", 23},
+		{"SELECT a FROM t WHERE id = %d - 1", 48},
+		{"SELECT a + %d FROM t WHERE b IS NULL", 75},
+		{"SELECT b, count(*) FROM t WHERE b < 2 AND a <> %d GROUP BY b ORDER BY b", 140},
+		{"SELECT count(*) + %d FROM t AS u, t AS v WHERE u.id < 2 AND v.id < 2", 222},
 	} {
 		got := testutil.AllocsPerRun(200, func() {
 			n++
@@ -112,6 +116,37 @@ func TestNewTextsAllocateLittle(t *testing.T) {
 		if got > c.most {
 			t.Errorf("%s: %v allocations, want at most %v", c.text, got, c.most)
 		}
+	}
+}
+
+// A query is bound again when its tables have changed, after other texts have had the memory of its
+// tree.
+func TestQueriesAreReadAgain(t *testing.T) {
+	s := openSession(t)
+	exec(t, s, "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT NULL)")
+	exec(t, s, "INSERT INTO t VALUES (1, 20, 3), (2, 10, 4)")
+	const text = "SELECT a + 1, (SELECT max(b) FROM t) FROM t WHERE id > 0 AND b > 0 ORDER BY a"
+	stmt, err := s.Prepare(text)
+	ok(t, err)
+	run := func() (string, error) {
+		for i := range 3 {
+			queried(t, s, fmt.Sprintf("SELECT 'x', id FROM t AS u WHERE a < %d AND a > %d", i, -i))
+		}
+		rows, err := read(stmt.Query(t.Context()))
+		return strings.Join(rows, "; "), err
+	}
+	for _, change := range []string{"", "ADD COLUMN c INT NULL", "RENAME COLUMN c TO d"} {
+		if change != "" {
+			exec(t, s, "ALTER TABLE t "+change)
+		}
+		if got, err := run(); err != nil || got != "11 4; 21 4" {
+			t.Errorf("after %q: %s, %v", change, got, err)
+		}
+	}
+	exec(t, s, "ALTER TABLE t DROP COLUMN b")
+	var at *sql.Error
+	if _, err := run(); !errors.As(err, &at) || at.Pos != strings.Index(text, "b >") {
+		t.Errorf("without column b: %v", err)
 	}
 }
 

@@ -18,21 +18,21 @@ func (s *Stmt) QueryIn(ctx context.Context, r table.Reader, paged bool, after []
 	if err != nil {
 		return nil, err
 	}
-	values, err := b.binder.params.values(args, nil)
+	values, err := b.asked.params.values(args, nil)
 	if err != nil {
 		return nil, err
 	}
-	sel := *b.query.sel
+	sel := *b.sel
 	sel.Page = paged
 	prepared, err := s.session.db.Prepare(&sel)
 	if err != nil {
-		return nil, b.binder.planError(err, s.start)
+		return nil, b.asked.planError(err, s.start)
 	}
 	rows, err := prepared.QueryAfter(ctx, r, after, values...)
 	if err != nil {
-		return nil, b.binder.planError(err, s.start)
+		return nil, b.asked.planError(err, s.start)
 	}
-	return &Rows{Columns: b.query.columns(), rows: rows, stmt: s, binder: b.binder}, nil
+	return &Rows{Columns: b.columns, rows: rows, stmt: s, asked: b.asked}, nil
 }
 
 // Cursor returns where a page after the row of the loop body begins.

@@ -26,12 +26,13 @@ type Rows struct {
 	// Plan is the plan, of EXPLAIN only.
 	Plan *plan.Explanation
 
-	rows   *table.Rows
-	stmt   *Stmt
-	binder *binder
-	in     *transaction                   // or nil
-	kept   *returned                      // instead of rows: of RETURNING
-	past   iter.Seq2[[]expr.Value, error] // instead of rows: of AS OF
+	rows  *table.Rows
+	stmt  *Stmt
+	asked *asked
+	in    *transaction                   // or nil
+	kept  *returned                      // instead of rows: of RETURNING
+	past  iter.Seq2[[]expr.Value, error] // instead of rows: of AS OF
+	more  bool                           // another row is wanted
 }
 
 // All returns the rows. The sequence yields at most one error, last, with a nil row. A row
@@ -54,13 +55,13 @@ func (r *Rows) All() iter.Seq2[[]expr.Value, error] {
 			r.in.reading++
 			defer func() { r.in.reading-- }()
 		}
-		stopped := false
+		r.more = true
 		err := r.rows.Each(func(row []expr.Value) bool {
-			stopped = !yield(row[:len(r.Columns)], nil)
-			return !stopped
+			r.more = yield(row[:len(r.Columns)], nil)
+			return r.more
 		})
-		if err != nil && !stopped {
-			yield(nil, conflicted(r.binder.planError(err, r.stmt.start)))
+		if err != nil && r.more {
+			yield(nil, conflicted(r.asked.planError(err, r.stmt.start)))
 		}
 	}
 }
@@ -83,5 +84,5 @@ func (r *Rows) explain(run bool) (err error) {
 	} else {
 		r.Plan, err = r.rows.Explain()
 	}
-	return r.binder.planError(err, r.stmt.start)
+	return r.asked.planError(err, r.stmt.start)
 }

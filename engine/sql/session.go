@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"github.com/kstonedb/kstone/engine/internal/syntax"
@@ -141,7 +142,8 @@ func (s *Session) Prepare(text string) (*Stmt, error) {
 			return stmt, stmt.check()
 		}
 	}
-	tree, err := syntax.Parse(text)
+	memory := trees.Get().(*syntax.Memory)
+	tree, err := syntax.ParseIn(memory, text)
 	if err != nil {
 		return nil, err
 	}
@@ -149,15 +151,27 @@ func (s *Session) Prepare(text string) (*Stmt, error) {
 	if err := stmt.check(); err != nil {
 		return nil, err
 	}
+	if _, query := tree.(*syntax.Select); query && stmt.past == nil {
+		stmt.tree = dropped
+		memory.Reset()
+		trees.Put(memory)
+	}
 	switch last := stmt.last.Load(); {
 	case key == nil:
-	case last != nil && !last.binder.params.any():
+	case last != nil && !last.asked.params.any():
 		s.db.Plans().KeepAgain(key, stmt)
 	default:
 		s.db.Plans().Keep(key, stmt)
 	}
 	return stmt, nil
 }
+
+// trees are memory for the trees of queries.
+var trees = sync.Pool{New: func() any { return new(syntax.Memory) }}
+
+// dropped stands for the tree of a query, which is read again should the query be bound again. Why:
+// what is bound refers to nothing of the tree, and most texts come once.
+var dropped = new(syntax.Select)
 
 // check fails for a statement that does not fit the present tables, unless it reads others.
 func (s *Stmt) check() error {

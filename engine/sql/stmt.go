@@ -15,8 +15,8 @@ import (
 type Stmt struct {
 	session    *Session
 	text       string
-	tree       syntax.Statement
-	start, end int // of the statement in text; end 0 is all of it
+	tree       syntax.Statement // or dropped
+	start, end int              // of the statement in text; end 0 is all of it
 	// past is the moment that the tables of the session are not yet those of: AS OF. Nil without.
 	past   syntax.Expr
 	then   *table.DB // that the query reads; nil: that of the session
@@ -26,25 +26,26 @@ type Stmt struct {
 
 // binding is a statement bound to the tables as they were.
 type binding struct {
-	binder *binder
+	asked  *asked
+	binder *binder           // nil of a query
 	tables table.Definitions // that it was bound to
 	// One of these is set, none for what is bound when it is run: definitions.
-	query  *scope
+	sel    *plan.Select
 	insert *boundInsert
 	change *boundUpdate
 
 	returning *scope // of RETURNING, beside insert or change; or nil
 
-	prepared *table.Prepared // of query
-	columns  []ColumnInfo    // of the result of query
-
-	made binder // binder
+	prepared *table.Prepared // of sel
+	columns  []ColumnInfo    // of the result of sel
 }
 
-// boundQuery is the memory of the binding of a query.
+// boundQuery is the binding of a query, with the memory of its parts.
 type boundQuery struct {
 	binding
-	scope scope
+	stmt *Stmt
+	said asked
+	sel  plan.Select
 }
 
 // Text returns the statement as it was written.
@@ -83,8 +84,8 @@ func (s *Stmt) Params() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, b.binder.params.count())
-	copy(names, b.binder.params.names)
+	names := make([]string, b.asked.params.count())
+	copy(names, b.asked.params.names)
 	return names, nil
 }
 
@@ -95,11 +96,10 @@ func (s *Stmt) bound() (*binding, error) {
 	}
 	for {
 		b, err := s.bind(params{})
-		if err == nil && b.binder.params.again {
-			b, err = s.bind(params{base: b.binder.params.count(), final: true})
+		if err == nil && b.asked.params.again {
+			b, err = s.bind(params{base: b.asked.params.count(), final: true})
 		}
-		if err == nil && b.query != nil {
-			b.columns = b.query.columns()
+		if err == nil && b.sel != nil {
 			b.prepared, err = s.prepare(b)
 		}
 		switch {
@@ -109,37 +109,35 @@ func (s *Stmt) bound() (*binding, error) {
 		case b == nil:
 			return nil, err
 		case !s.outdated(b, err):
-			return nil, b.binder.planError(err, s.start)
+			return nil, b.asked.planError(err, s.start)
 		}
 	}
 }
 
 // prepare plans a query. EXPLAIN shows values as they are written.
 func (s *Stmt) prepare(b *binding) (*table.Prepared, error) {
-	if _, ok := s.tree.(*syntax.Select); !ok || b.binder.params.any() {
-		return s.session.db.Prepare(b.query.sel)
+	if _, ok := s.tree.(*syntax.Select); !ok || b.asked.params.any() {
+		return s.session.db.Prepare(b.sel)
 	}
-	return s.session.db.PrepareLiterals(b.query.sel)
+	return s.session.db.PrepareLiterals(b.sel)
 }
 
 // bind resolves the names of the statement, with what is known of its parameters.
 func (s *Stmt) bind(p params) (*binding, error) {
 	tree := s.explained()
-	var b *binding
-	if s.selects() != nil {
-		own := new(boundQuery)
-		b, own.made = &own.binding, s.binder(p)
-		own.made.stmt, own.made.scopeRoom[0] = s, &own.scope
-	} else {
-		b = &binding{made: s.binder(p)}
+	if sel, ok := tree.(*syntax.Select); ok {
+		return s.bindQuery(sel, p)
 	}
-	b.tables, b.binder = s.session.db.Definitions(), &b.made
+	own := &struct {
+		binding
+		made binder
+	}{made: s.binder(p)}
+	b := &own.binding
+	b.asked, b.binder, b.tables = &own.made.asked, &own.made, s.session.db.Definitions()
 	err := syntax.Caught(func() {
 		switch tree := tree.(type) {
-		case *syntax.Select:
-			b.query = b.binder.selectQuery(tree, nil)
 		case *syntax.Show:
-			b.query = b.binder.selectQuery(b.binder.show(tree), nil)
+			b.result(b.binder.selectQuery(b.binder.show(tree), nil))
 		case *syntax.Insert:
 			b.insert = b.binder.insert(tree)
 		case *syntax.Update:
@@ -158,10 +156,39 @@ func (s *Stmt) bind(p params) (*binding, error) {
 	return b, nil
 }
 
+// bindQuery is bind of a query.
+func (s *Stmt) bindQuery(tree *syntax.Select, p params) (*binding, error) {
+	b, in := &boundQuery{stmt: s}, scratches.Get().(*scratch)
+	b.tables, b.asked = s.session.db.Definitions(), &b.said
+	in.binder = s.binder(p)
+	in.binder.query, in.binder.scratch = b, in
+	in.binder.scopes, in.binder.reaches = in.scopes[:0], in.reaches[:0]
+	in.binder.used = in.used[:0]
+	if err := syntax.Caught(func() { b.result(in.binder.selectQuery(tree, nil)) }); err != nil {
+		return nil, err
+	}
+	b.said = in.binder.asked
+	*in = scratch{}
+	scratches.Put(in)
+	return &b.binding, nil
+}
+
+// result takes a query that is bound.
+func (b *binding) result(query *scope) { b.sel, b.columns = query.sel, query.columns() }
+
 // explained returns the statement, that of EXPLAIN without that word.
 func (s *Stmt) explained() syntax.Statement {
-	if e, ok := s.tree.(*syntax.Explain); ok {
-		return e.Statement
+	switch tree := s.tree.(type) {
+	case *syntax.Explain:
+		return tree.Statement
+	case *syntax.Select:
+		if tree == dropped {
+			again, err := syntax.Parse(s.text)
+			if err != nil {
+				panic(err) // it was a query before
+			}
+			return again
+		}
 	}
 	return s.tree
 }
@@ -174,8 +201,8 @@ func (s *Stmt) selects() *syntax.Select {
 
 func (s *Stmt) binder(p params) binder {
 	then, _ := s.source(nil)
-	return binder{catalog: tables{s.session.db}, then: tables{then}, text: s.text, params: p,
-		asOf: asOf(s.tree)}
+	return binder{catalog: tables{s.session.db}, then: tables{then},
+		asked: asked{text: s.text, params: p}, asOf: asOf(s.tree)}
 }
 
 // present reports whether the tables are still those that were bound. Why all tables: a name may
@@ -210,7 +237,7 @@ func (s *Stmt) query(ctx context.Context, args []any) (*Rows, *binding, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	values, err := b.binder.values(args, s.session.db.Now, s.start)
+	values, err := b.asked.values(args, s.session.db.Now, s.start)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -218,7 +245,7 @@ func (s *Stmt) query(ctx context.Context, args []any) (*Rows, *binding, error) {
 	db, reader := s.source(s.session.reader())
 	if sel := b.finds(); sel != nil {
 		if prepared, err = db.Prepare(sel); err != nil {
-			return nil, b, b.binder.planError(err, s.start)
+			return nil, b, b.asked.planError(err, s.start)
 		}
 	}
 	if prepared == nil { // EXPLAIN of what finds nothing
@@ -226,9 +253,9 @@ func (s *Stmt) query(ctx context.Context, args []any) (*Rows, *binding, error) {
 	}
 	rows, err := prepared.Query(ctx, reader, values...)
 	if err != nil {
-		return nil, b, conflicted(b.binder.planError(err, s.start))
+		return nil, b, conflicted(b.asked.planError(err, s.start))
 	}
-	out := &Rows{Columns: b.columns, rows: rows, stmt: s, binder: b.binder,
+	out := &Rows{Columns: b.columns, rows: rows, stmt: s, asked: b.asked,
 		in: s.session.open.Load()}
 	if e, ok := s.tree.(*syntax.Explain); ok {
 		err = out.explain(e.Run)

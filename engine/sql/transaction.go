@@ -153,7 +153,7 @@ func (s *Stmt) fail(format string, args ...any) error {
 // control runs a statement about the transaction of the session.
 func (s *Stmt) control(ctx context.Context, tree *syntax.Transaction, args []any) (Result,
 	error) {
-	if _, err := (&binder{text: s.text}).values(args, nil, s.start); err != nil {
+	if _, err := (&asked{text: s.text}).values(args, nil, s.start); err != nil {
 		return Result{}, err
 	}
 	t := s.session.open.Load()

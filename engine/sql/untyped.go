@@ -31,7 +31,7 @@ func (t typ) read(text string) (expr.Value, error) {
 	if t.list {
 		return expr.String(text), nil
 	}
-	switch kind := t.column.Kind(); {
+	switch kind := t.kind(); {
 	case !t.known():
 		return guess(text), nil
 	case kind.Numeric():
@@ -40,13 +40,13 @@ func (t typ) read(text string) (expr.Value, error) {
 			return v, errors.New(syntax.QuoteText(text) + " is not a number")
 		}
 		return v, nil
-	case t.column.Type == keycodec.TypeBool:
+	case t.of == keycodec.TypeBool:
 		b, err := strconv.ParseBool(strings.ToLower(text))
 		if err != nil {
 			return expr.Value{}, errors.New(syntax.QuoteText(text) + " is neither true nor false")
 		}
 		return expr.Bool(b), nil
-	case t.column.Type == keycodec.TypeBytes:
+	case t.of == keycodec.TypeBytes:
 		return expr.Bytes([]byte(text)), nil
 	}
 	return expr.String(text), nil

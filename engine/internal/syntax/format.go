@@ -29,10 +29,17 @@ func FormatScript(statements ...Statement) string {
 
 // FormatExpr returns an expression in canonical form.
 func FormatExpr(e Expr) string {
+	if l, ok := e.(*Literal); ok && l.Kind == LiteralNumber {
+		return l.Text
+	}
 	var f formatter
+	f.Grow(usualText)
 	f.expr(e)
 	return f.String()
 }
+
+// usualText is about the length of most expressions.
+const usualText = 32
 
 type formatter struct {
 	strings.Builder

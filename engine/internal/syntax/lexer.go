@@ -181,10 +181,25 @@ func (l *lexer) param() (token, error) {
 
 // name steps over the characters of a name.
 func (l *lexer) name() {
-	for n := l.namePart(); n > 0; n = l.namePart() {
+	for {
+		for l.pos < len(l.text) && nameBytes[l.text[l.pos]] {
+			l.pos++
+		}
+		n := l.namePart()
+		if n == 0 {
+			return
+		}
 		l.pos += n
 	}
 }
+
+// nameBytes are the characters of one byte that may stand in a name.
+var nameBytes = func() (is [256]bool) {
+	for c := range byte(utf8.RuneSelf) {
+		is[c] = c == '_' || isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z'
+	}
+	return is
+}()
 
 // namePart returns how many bytes the character at the position has if it may stand in a name, 0
 // for another one and at the end.
@@ -192,10 +207,10 @@ func (l *lexer) namePart() int {
 	if l.pos == len(l.text) {
 		return 0
 	}
-	if c := l.text[l.pos]; c < utf8.RuneSelf {
-		if c == '_' || isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' {
-			return 1
-		}
+	switch c := l.text[l.pos]; {
+	case nameBytes[c]:
+		return 1
+	case c < utf8.RuneSelf:
 		return 0
 	}
 	r, n := utf8.DecodeRuneInString(l.text[l.pos:])

@@ -37,11 +37,15 @@ func TestParse(t *testing.T) {
 	})
 }
 
+// memory is that of one tree after the other.
+var memory syntax.Memory
+
 // roundTrip returns the canonical form and checks that it is one.
 func roundTrip(t *testing.T, s syntax.Statement) string {
 	t.Helper()
 	text := syntax.Format(s)
-	again, err := syntax.Parse(text)
+	again, err := syntax.ParseIn(&memory, text)
+	defer memory.Reset()
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}

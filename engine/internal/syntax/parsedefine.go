@@ -215,7 +215,7 @@ func (p *parser) typeName() TypeName {
 	t := TypeName{Pos: n.Pos, Name: strings.ToUpper(n.Text)}
 	p.word(secondWords[t.Name])
 	if p.op("(") {
-		t.Args = list(p, func() string {
+		t.Args = list(p, nil, func() string {
 			if p.tok.kind == tokenString {
 				p.failAt(n.Pos, "kstone has no type %s; write TEXT and CHECK (column IN ('a', …))",
 					t.Name)
@@ -247,7 +247,7 @@ func (p *parser) keyColumns() []KeyColumn {
 
 // restOfKey reads the columns of a key after its parenthesis.
 func (p *parser) restOfKey() []KeyColumn {
-	out := list(p, p.keyColumn)
+	out := list(p, nil, p.keyColumn)
 	p.needOp(")")
 	return out
 }
@@ -321,7 +321,7 @@ func (p *parser) tidbShard(s *Sharding) {
 func (p *parser) indexColumns(x *CreateIndex) {
 	p.needOp("(")
 	p.tidbShard(&x.Sharding)
-	x.Columns = list(p, func() KeyColumn {
+	x.Columns = list(p, nil, func() KeyColumn {
 		each := p.word("EACH")
 		k := p.keyColumn()
 		k.Each = each

@@ -28,15 +28,18 @@ func (t token) is(words ...string) bool {
 	return false
 }
 
-// isWord reports whether a token is the keyword.
+// isWord reports whether a token is the keyword. Why not EqualFold alone: the parser asks for
+// dozens of words at each operand, and most of them have another length.
 func (t *token) isWord(word string) bool {
-	return t.kind == tokenName && sameWord(t.text, word)
+	return len(t.text) == len(word) && t.kind == tokenName && sameLetters(t.text, word)
 }
 
-// sameWord reports whether a text is a keyword, in any case. Why not EqualFold alone: most texts
-// have another length, or begin with another letter.
-func sameWord(text, word string) bool {
-	return len(text) == len(word) && (text[0]^word[0])&^0x20 == 0 && strings.EqualFold(text, word)
+// sameWord reports whether a text is a keyword, in any case.
+func sameWord(text, word string) bool { return len(text) == len(word) && sameLetters(text, word) }
+
+// sameLetters is sameWord for texts of one length, which are not empty.
+func sameLetters(text, word string) bool {
+	return (text[0]^word[0])&^0x20 == 0 && strings.EqualFold(text, word)
 }
 
 // atIndexHint reports whether USE INDEX or the like stands here, and no alias.

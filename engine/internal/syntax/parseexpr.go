@@ -11,7 +11,12 @@ import (
 
 func (p *parser) expr() Expr {
 	p.enter()
-	defer p.leave()
+	e := p.disjunction()
+	p.leave() // not deferred: a failure ends the parse
+	return e
+}
+
+func (p *parser) disjunction() Expr {
 	l := p.conjunction()
 	for p.isWord("OR") {
 		pos := p.tok.pos
@@ -190,19 +195,30 @@ func (p *parser) product() Expr {
 
 func (p *parser) operand() Expr {
 	p.enter()
-	defer p.leave()
+	e := p.primary()
+	p.leave()
+	return e
+}
+
+// primary is operand, within the bound of the depth.
+func (p *parser) primary() Expr {
 	pos := p.tok.pos
-	switch {
-	case p.op("-"):
-		return p.negative(pos)
-	case p.op("+"):
-		return p.operand()
-	case p.op("("):
-		return p.parenthesis(pos)
-	case p.op("["):
-		return p.list(pos)
-	}
 	switch tok := p.tok; tok.kind {
+	case tokenOperator:
+		switch {
+		case p.op("-"):
+			return p.negative(pos)
+		case p.op("+"):
+			return p.operand()
+		case p.op("("):
+			return p.parenthesis(pos)
+		case p.op("["):
+			return p.list(pos)
+		}
+	case tokenName:
+		if e := p.wordOperand(pos); e != nil {
+			return e
+		}
 	case tokenNumber:
 		p.advance()
 		return p.literals.put(Literal{At{pos}, LiteralNumber, tok.text})
@@ -215,11 +231,6 @@ func (p *parser) operand() Expr {
 	case tokenParam:
 		p.advance()
 		return p.param(pos, tok.text)
-	}
-	if p.tok.kind == tokenName {
-		if e := p.wordOperand(pos); e != nil {
-			return e
-		}
 	}
 	if !p.isName() {
 		if what := absentPairs[p.before.text+p.tok.text]; p.before.end == pos && what != "" {
@@ -309,8 +320,16 @@ func (p *parser) param(pos int, text string) Expr {
 	return &Param{At: At{pos}, Index: n}
 }
 
+// valueWords are the words that wordOperand knows.
+var valueWords = wordSet(`array case cast current_date current_timestamp date decimal exists extract
+	false float interval left localtimestamp null position right shard substring timestamp trim true
+	values`)
+
 // wordOperand reads the operands that begin with a keyword, nil for another word.
 func (p *parser) wordOperand(pos int) Expr {
+	if !valueWords.has(p.tok.text) {
+		return nil
+	}
 	switch {
 	case p.word("NULL"):
 		return &Literal{At{pos}, LiteralNull, "NULL"}
@@ -401,7 +420,7 @@ func (p *parser) refBehind(pos int, name string) *Ref {
 }
 
 func (p *parser) call(pos int, name string) Expr {
-	c := &Call{At: At{pos}, Name: name}
+	c := p.calls.put(Call{At: At{pos}, Name: name})
 	p.needOp("(")
 	switch {
 	case p.op("*"):
@@ -419,6 +438,9 @@ func (p *parser) call(pos int, name string) Expr {
 		}
 	}
 	p.needOp(")")
+	if !p.tok.is("OVER", "FILTER") {
+		return c
+	}
 	next := p.peek()
 	open := next.kind == tokenOperator && next.text == "("
 	switch {

@@ -21,8 +21,18 @@ const (
 
 // Parse reads one statement, with or without a semicolon after it. The error is an
 // *Error and matches ErrSyntax.
-func Parse(text string) (Statement, error) {
-	statements, err := ParseAll(text)
+func Parse(text string) (Statement, error) { return ParseIn(nil, text) }
+
+// ParseIn is Parse of a text whose tree is in the given memory, if that is not nil and the text is
+// a query.
+func ParseIn(m *Memory, text string) (Statement, error) {
+	first := lexer{text: text}
+	tok, err := first.next()
+	if m == nil || err != nil || !tok.is("SELECT", "WITH", "VALUES") {
+		m = new(Memory)
+	}
+	var room [1]Part
+	statements, err := parse(m, text, room[:0])
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +55,13 @@ type Part struct {
 
 // ParseAll reads any number of statements with semicolons between them.
 func ParseAll(text string) ([]Part, error) {
-	var parts []Part
+	return parse(new(Memory), text, nil)
+}
+
+// parse is ParseAll that may use the memory of parts, which is empty.
+func parse(m *Memory, text string, parts []Part) ([]Part, error) {
 	err := Caught(func() {
-		p := parser{star: -1}
+		p := parser{star: -1, Memory: m}
 		for p.begin(text, MaxStatementBytes); ; {
 			for p.op(";") {
 				p.params = paramState{}
@@ -76,7 +90,7 @@ func ParseAll(text string) ([]Part, error) {
 // ParseExpr reads an expression that stands alone. The error is as that of Parse.
 func ParseExpr(text string) (e Expr, err error) {
 	err = Caught(func() {
-		p := parser{star: -1}
+		p := parser{star: -1, Memory: new(Memory)}
 		p.begin(text, MaxPlainBytes)
 		one := p.expr()
 		p.noStar()
@@ -123,28 +137,7 @@ type parser struct {
 	// duplicate says that VALUES(column) is possible, as in ON DUPLICATE KEY UPDATE.
 	duplicate bool
 
-	binaries slab[Binary]
-	literals slab[Literal]
-	refs     slab[Ref]
-}
-
-// slab is memory for the most frequent nodes of a tree, which live as long as each other.
-type slab[T any] struct {
-	free []T
-	size int
-}
-
-const maxSlab = 16
-
-// put returns the place of a copy of a node.
-func (s *slab[T]) put(node T) *T {
-	if len(s.free) == 0 {
-		s.size = min(max(2, 2*s.size), maxSlab)
-		s.free = make([]T, s.size)
-	}
-	at := &s.free[0]
-	*at, s.free = node, s.free[1:]
-	return at
+	*Memory
 }
 
 // paramState numbers the parameters of one statement.
@@ -262,8 +255,15 @@ func (s *words) has(word string) bool {
 		return false
 	}
 	first := word[0] | 0x20
-	return first >= 'a' && first <= 'z' && slices.ContainsFunc(s[first-'a'],
-		func(w string) bool { return sameWord(word, w) })
+	if first < 'a' || first > 'z' {
+		return false
+	}
+	for _, w := range s[first-'a'] {
+		if sameWord(word, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // isName reports whether the present token can be a name.
@@ -294,18 +294,24 @@ func (p *parser) name(what string) Name {
 	return n
 }
 
-// list reads things with commas between them.
-func list[T any](p *parser, one func() T) (out []T) {
-	for out = append(out, one()); p.op(","); {
-		out = append(out, one())
+// list reads things with commas between them, into a slab if it is not nil. A short list takes
+// memory once.
+func list[T any](p *parser, in *slab[T], one func() T) []T {
+	var room [4]T
+	all := append(room[:0], one())
+	for p.op(",") {
+		all = append(all, one())
 	}
-	return out
+	if in != nil {
+		return in.list(all)
+	}
+	return append([]T(nil), all...) // slices.Clone would make room escape
 }
 
 // columnNames reads names of columns in parentheses.
 func (p *parser) columnNames() []Name {
 	p.needOp("(")
-	out := list(p, func() Name { return p.name("column") })
+	out := list(p, nil, func() Name { return p.name("column") })
 	p.needOp(")")
 	return out
 }

@@ -65,7 +65,7 @@ func (p *parser) withs() []With {
 	if p.isWord("RECURSIVE") {
 		p.fail("kstone has no WITH RECURSIVE; repeat the query from the program")
 	}
-	return list(p, func() With {
+	return list(p, nil, func() With {
 		w := With{Name: p.name("name of a query")}
 		if p.isOp("(") {
 			w.Columns = p.columnNames()
@@ -118,16 +118,17 @@ func (p *parser) setOperation(l *Select, operand func() *Select) *Select {
 
 // selectCore reads one SELECT up to HAVING, VALUES, or a query in parentheses.
 func (p *parser) selectCore() *Select {
-	s := &Select{Pos: p.tok.pos}
+	pos := p.tok.pos
 	switch {
 	case p.op("("):
-		s = p.selectStatement()
+		s := p.selectStatement()
 		p.needOp(")")
 		return s
 	case p.word("VALUES"):
-		return p.valuesQuery(s.Pos)
+		return p.valuesQuery(pos)
 	}
 	p.needWord("SELECT")
+	s := p.selects.put(Select{Pos: pos})
 	before := p.queries
 	defer func() { s.Nests = p.queries > before; p.queries++ }()
 	if s.Distinct = p.word("DISTINCT"); s.Distinct && p.isWord("ON") {
@@ -136,10 +137,10 @@ func (p *parser) selectCore() *Select {
 	if !s.Distinct {
 		p.word("ALL")
 	}
-	if p.peek().kind == tokenNumber {
+	if p.isWord("TOP") && p.peek().kind == tokenNumber {
 		p.refuseAbsent(absentSelects)
 	}
-	s.Outputs = list(p, p.output)
+	s.Outputs = list(p, &p.outputs, p.output)
 	if p.word("FROM") {
 		s.From = p.sources()
 		s.AsOf = p.asOf()
@@ -158,7 +159,7 @@ func (p *parser) selectCore() *Select {
 
 // valuesQuery reads rows as a query: each is a SELECT of column1, column2 and so on.
 func (p *parser) valuesQuery(pos int) *Select {
-	rows := list(p, func() *Select {
+	rows := list(p, nil, func() *Select {
 		row := &Select{Pos: p.tok.pos}
 		p.needOp("(")
 		for i, e := range p.exprs() {
@@ -257,7 +258,8 @@ func (p *parser) joined(kind JoinKind, natural bool) []Source {
 func (p *parser) factor(kind JoinKind) []Source {
 	pos := p.tok.pos
 	if !p.op("(") {
-		return []Source{p.source(kind)}
+		one := [1]Source{p.source(kind)}
+		return p.tables.list(one[:])
 	}
 	if p.atQuery() {
 		return []Source{p.derived(kind, pos, nil)}
@@ -339,7 +341,7 @@ func (p *parser) atAsOf() bool {
 }
 
 func (p *parser) orders() []Order {
-	return list(p, func() Order {
+	return list(p, nil, func() Order {
 		o := Order{Expr: p.expr()}
 		if p.word("COLLATE") {
 			o.Collation = p.name("collation")
@@ -367,4 +369,4 @@ func (p *parser) direction() (desc bool, nulls NullOrder) {
 	return desc, nulls
 }
 
-func (p *parser) exprs() []Expr { return list(p, p.expr) }
+func (p *parser) exprs() []Expr { return list(p, &p.operands, p.expr) }

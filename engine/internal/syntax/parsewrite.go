@@ -57,7 +57,7 @@ func (p *parser) rows(s *Insert) {
 	if !p.word("VALUES") {
 		p.fail("expected VALUES or SELECT, found %s%s", p.found(), p.meant("VALUES", "SELECT"))
 	}
-	s.Rows = list(p, func() []Expr {
+	s.Rows = list(p, nil, func() []Expr {
 		pos := p.tok.pos
 		p.needOp("(")
 		row := []Expr{}
@@ -107,7 +107,7 @@ func (p *parser) upsert(pos int) *Upsert {
 }
 
 func (p *parser) assignments() []Assignment {
-	return list(p, func() Assignment {
+	return list(p, nil, func() Assignment {
 		a := Assignment{Column: p.name("column")}
 		if p.isOp(".") {
 			p.failAt(a.Column.Pos, "SET takes the name of the column alone; leave out %s.",
@@ -170,5 +170,5 @@ func (p *parser) returning() []Output {
 	if !p.word("RETURNING") {
 		return nil
 	}
-	return list(p, p.output)
+	return list(p, &p.outputs, p.output)
 }
