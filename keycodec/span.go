@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Span is a half-open range of encoded tuples: those from Start on and before End, in the
@@ -84,7 +85,8 @@ func (s Schema) BeginsSpan(values ...any) (Span, error) {
 // equal, nil being NULL, and whose next field lies between low and high. Low and high
 // follow the order of the values, also where the field is descending. A range
 // contains no NULLs, and a NULL bound makes it empty; without any bound the span is that of
-// EqualSpan. If no value can be in the range, the span is empty.
+// EqualSpan. If no value can be in the range, the span is empty. Bounds are not cut to the
+// unit of a time: what is stored as 12:00:00 is less than 12:00:00.5.
 //
 // It fails if equal leaves no field for the bounds, or as Append does: also for bounds
 // that the field cannot hold, such as 300 for an int8.
@@ -140,10 +142,26 @@ func (f *Field) edge(prefix []byte, b Bound, above bool) (edge, error) {
 	if err != nil {
 		return edge{}, err
 	}
-	if above != f.Desc {
+	if (above || f.cuts(b.Value)) != f.Desc {
 		at = endOf(at)
 	}
 	return edge{at: at}, nil
+}
+
+// cuts reports whether a value is a time that is cut to the unit of the field: it lies above the
+// one that is encoded.
+func (f *Field) cuts(v any) bool {
+	t, ok := v.(time.Time)
+	if !ok {
+		return false
+	}
+	var buf [12]byte
+	b, err := AppendTime(buf[:0], t, f.Unit)
+	if err != nil {
+		return false
+	}
+	stored, _, err := DecodeTime(b, f.Unit)
+	return err == nil && !stored.Equal(t)
 }
 
 func (e edge) orElse(at []byte) []byte {
@@ -242,7 +260,7 @@ func (s Schema) RowSpans(equal []any, op Comparison, row ...any) ([]Span, error)
 		if !span.Empty() {
 			spans = append(spans, span)
 		}
-		if v == nil {
+		if v == nil || s.fields[len(equal)].cuts(v) {
 			break
 		}
 		equal = append(equal, v)
