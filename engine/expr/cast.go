@@ -207,23 +207,43 @@ func ParseNumber(text string) (Value, error) {
 	return Decimal(d), err
 }
 
+// ParseExact is ParseNumber that takes a number with an exponent for a decimal.
+func ParseExact(text string) (Value, error) {
+	if !strings.ContainsAny(text, "eE") {
+		return ParseNumber(text)
+	}
+	d, err := keycodec.ParseDecimal(text)
+	return Decimal(d), err
+}
+
 // number converts to a type of numbers.
 func (t CastType) number(v Value) (Value, bool) {
 	switch v.kind {
 	case KindBool:
 		v = Int(int64(v.n))
 	case KindString:
+		parse := ParseExact
+		if t.Kind == KindFloat {
+			parse = ParseNumber
+		}
 		var err error
-		if v, err = ParseNumber(strings.TrimSpace(v.s)); err != nil {
+		if v, err = parse(strings.TrimSpace(v.s)); err != nil {
 			return Value{}, false
 		}
 	}
 	switch t.Kind {
 	case KindFloat:
 		f, _ := v.AsFloat()
-		return t.float(f), true
+		if t.Bits == 32 {
+			f = float64(float32(f))
+		}
+		return Float(f), !math.IsInf(f, 0) || v == Float(f)
 	case KindDecimal:
-		return roundTo(v, t.Places)
+		out, ok := roundTo(v, t.Places)
+		if ok && t.Places >= 0 {
+			_, ok = out.AsScaled(int32(t.Places))
+		}
+		return out, ok
 	}
 	v, ok := truncated(v)
 	if t.Kind == KindUint {
@@ -233,13 +253,6 @@ func (t CastType) number(v Value) (Value, bool) {
 	i, fits := v.AsInt()
 	most := int64(math.MaxInt64) >> (64 - t.Bits)
 	return Int(i), ok && fits && i <= most && i >= -most-1
-}
-
-func (t CastType) float(f float64) Value {
-	if t.Bits == 32 {
-		f = float64(float32(f))
-	}
-	return Float(f)
 }
 
 // truncated cuts off what follows the point.

@@ -35,7 +35,11 @@ func (t typ) read(text string) (expr.Value, error) {
 	case !t.known():
 		return guess(text), nil
 	case kind.Numeric():
-		v, err := expr.ParseNumber(text)
+		parse := expr.ParseExact
+		if t.float() {
+			parse = expr.ParseNumber
+		}
+		v, err := parse(text)
 		if err != nil {
 			return v, errors.New(syntax.QuoteText(text) + " is not a number")
 		}

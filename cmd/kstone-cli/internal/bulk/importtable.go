@@ -208,23 +208,13 @@ func fieldValue(c *schema.Column, text []byte) (expr.Value, error) {
 		if err != nil {
 			return expr.Value{}, err
 		}
-		return readText(c, string(b))
+		return sql.Read(c, string(b))
 	case c.Type == keycodec.TypeTime && text[0] != '{' && text[0] != '[':
 		return timeOfNumber(c, text)
 	case c.Type == keycodec.TypeString: // numbers, objects and so on stay as they are written
 		return expr.String(string(text)), nil
 	}
-	return readText(c, string(text))
-}
-
-// readText is sql.Read, but takes decimals for exact also if they have an exponent.
-func readText(c *schema.Column, text string) (expr.Value, error) {
-	if c.Type == keycodec.TypeDecimal || c.Type == keycodec.TypeFixed {
-		if d, err := keycodec.ParseDecimal(text); err == nil {
-			return c.Convert(expr.Decimal(d))
-		}
-	}
-	return sql.Read(c, text)
+	return sql.Read(c, string(text))
 }
 
 func listValue(c *schema.Column, text []byte) (expr.Value, error) {
