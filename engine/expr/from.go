@@ -12,7 +12,8 @@ import (
 // From returns the value of a Go value: nil, bool, all integers and floats, string,
 // []byte, time.Time, [16]byte, keycodec.UUID, keycodec.Decimal, netip.Addr,
 // netip.Prefix, a Value; slices of them, which become lists; pointers to them, nil being
-// NULL; and types made of them. It fails for everything else.
+// NULL; and types made of them. It fails for everything else, and for addresses and prefixes that
+// a column cannot hold as they are.
 func From(v any) (Value, error) {
 	switch v := v.(type) {
 	case nil:
@@ -45,8 +46,14 @@ func From(v any) (Value, error) {
 	case keycodec.Decimal:
 		return Decimal(v), nil
 	case netip.Addr:
+		if v.Zone() != "" {
+			return Value{}, fmt.Errorf("expr: the address %s has a zone", v)
+		}
 		return IP(v), nil
 	case netip.Prefix:
+		if v.IsValid() && v != v.Masked() {
+			return Value{}, fmt.Errorf("expr: the prefix %s has bits after its length", v)
+		}
 		return Prefix(v), nil
 	}
 	return fromReflect(reflect.ValueOf(v))

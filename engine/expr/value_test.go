@@ -185,7 +185,8 @@ func TestFromAndAny(t *testing.T) {
 			t.Errorf("From(%#v) = %s, %v", c.in, got, err)
 		}
 	}
-	for _, bad := range []any{struct{}{}, make(chan int), [][]int{{1}}, map[string]int{}} {
+	for _, bad := range []any{struct{}{}, make(chan int), [][]int{{1}}, map[string]int{},
+		netip.MustParseAddr("fe80::1%eth0"), netip.MustParsePrefix("10.0.0.1/8")} {
 		if v, err := expr.From(bad); err == nil {
 			t.Errorf("From(%#v) = %s", bad, v)
 		}

@@ -96,10 +96,25 @@ func (f *field) scalar(p unsafe.Pointer) expr.Value {
 		return expr.BytesOf(unsafe.String(unsafe.SliceData(b), len(b)))
 	case kindDecimal:
 		return expr.Decimal(*(*keycodec.Decimal)(p))
-	case kindIP:
-		return expr.IP(*(*netip.Addr)(p))
 	}
-	return expr.Prefix(*(*netip.Prefix)(p))
+	return f.network(p)
+}
+
+// network is scalar of an address or prefix. One that no column holds as it is becomes a text,
+// which none takes.
+func (f *field) network(p unsafe.Pointer) expr.Value {
+	if f.kind == kindIP {
+		a := *(*netip.Addr)(p)
+		if a.Zone() != "" {
+			return expr.String(a.String())
+		}
+		return expr.IP(a)
+	}
+	x := *(*netip.Prefix)(p)
+	if x.IsValid() && x != x.Masked() {
+		return expr.String(x.String())
+	}
+	return expr.Prefix(x)
 }
 
 // sliceHeader is the memory of a slice of any element type.

@@ -3,10 +3,12 @@ package typed_test
 import (
 	"errors"
 	"iter"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
 	"github.com/kstonedb/kstone/engine/table/typed"
 )
@@ -106,4 +108,29 @@ func seqs(rows iter.Seq2[trip, error]) (list []int64, err error) {
 		list = append(list, o.Seq)
 	}
 	return list, nil
+}
+
+type host struct {
+	IP  netip.Addr   `kstone:"ip,pk"`
+	Net netip.Prefix `kstone:"net,null"`
+}
+
+// Promise (tables): An address with a zone, or a prefix with bits after its length, is refused: no
+// column holds it as it is.
+func TestAddressesThatNoColumnHolds(t *testing.T) {
+	hosts := typed.NewTable[host]("hosts")
+	ip := typed.Col(hosts, func(h *host) *netip.Addr { return &h.IP })
+	db := openTyped(t, hosts)
+	zoned, prefix := netip.MustParseAddr("fe80::1%eth0"), netip.MustParsePrefix("10.0.0.1/8")
+	for _, h := range []host{{IP: zoned}, {IP: prefix.Addr(), Net: prefix}} {
+		if err := hosts.Put(ctx, db, &h); !errors.Is(err, schema.ErrType) {
+			t.Errorf("%+v: %v", h, err)
+		}
+	}
+	if _, err := hosts.Get(ctx, db, ip.Eq(zoned)); !errors.Is(err, schema.ErrType) {
+		t.Errorf("Get: %v", err)
+	}
+	if _, err := hosts.Where(ip.Gt(zoned)).Count(ctx, db); err == nil {
+		t.Error("a condition with a zone is no error")
+	}
 }
