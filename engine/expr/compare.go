@@ -173,9 +173,9 @@ func compareLists(a, b Value) int {
 
 // Canonical returns the same number in the one form that equal numbers share: an integer
 // that fits as an int, then as a uint, then as a decimal; NaN, infinities and nothing
-// else as a float. Other values are returned as they are. So a.Canonical() ==
-// b.Canonical() if and only if they are equal under Order, which is what tables by hash
-// need; elements of lists stay as they are.
+// else as a float. So it does with the elements of a list; other values are returned as
+// they are. a.Canonical() == b.Canonical() if and only if they are equal under Order,
+// which is what tables by hash need.
 func (v Value) Canonical() Value {
 	switch v.kind {
 	case KindFloat:
@@ -183,6 +183,12 @@ func (v Value) Canonical() Value {
 			return v
 		}
 	case KindUint, KindDecimal:
+	case KindList:
+		b := make([]byte, 0, len(v.s))
+		for e := range v.Elements() {
+			b = appendElement(b, e.Canonical())
+		}
+		return Value{kind: KindList, s: view(b), n: v.n}
 	default:
 		return v
 	}

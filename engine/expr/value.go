@@ -65,7 +65,7 @@ func (k Kind) Numeric() bool {
 
 // Value is a value of a query, NULL if it is the zero Value. Two values of one kind are
 // equal under Compare if and only if they are equal with ==, so Value may be the key of
-// a map; for numbers of several kinds see Canonical.
+// a map; for numbers of several kinds, and lists of them, see Canonical.
 //
 // Ownership: the bytes of texts, large decimals and lists may be shared with the buffer a
 // row was decoded from; Clone makes the value independent of it.

@@ -127,6 +127,10 @@ func TestNumbersCompareExactly(t *testing.T) {
 		if (a.Canonical() == b.Canonical()) != (want == 0) {
 			t.Fatalf("canonical forms of %s %s and %s %s", a.Kind(), a, b.Kind(), b)
 		}
+		x, y := expr.List([]expr.Value{a}), expr.List([]expr.Value{b})
+		if (x.Canonical() == y.Canonical()) != (want == 0) {
+			t.Fatalf("canonical forms of lists of %s %s and %s %s", a.Kind(), a, b.Kind(), b)
+		}
 		if a.Kind() == b.Kind() && (a == b) != (want == 0) {
 			t.Fatalf("%s == %s is %t", a, b, a == b)
 		}

@@ -60,13 +60,8 @@ func (sc *scope) expression(e syntax.Expr) expr.Expr {
 func (sc *scope) predicate(e syntax.Expr) expr.Expr {
 	switch e := e.(type) {
 	case *syntax.Between:
-		x, lo, hi := sc.expr(e.X), sc.expr(e.Lo), sc.expr(e.Hi)
-		t := sc.typeOf(x)
-		lo, hi = sc.coerce(t, lo, e.Lo), sc.coerce(t, hi, e.Hi)
-		if !t.known() {
-			x = sc.coerce(sc.typeOf(lo), x, e.X)
-		}
-		return expr.Between{X: x, Lo: lo, Hi: hi, Not: e.Not}
+		x := sc.compared([]syntax.Expr{e.X, e.Lo, e.Hi})
+		return expr.Between{X: x[0], Lo: x[1], Hi: x[2], Not: e.Not}
 	case *syntax.In:
 		return sc.in(e)
 	case *syntax.IsNull:
@@ -154,20 +149,36 @@ func (sc *scope) terms(dst []expr.Expr, e syntax.Expr, op string) []expr.Expr {
 	return append(dst, sc.expr(e))
 }
 
+// compared binds operands, the first of which is compared with all others. Constants and parameters
+// take the type of the first operand that is neither or, without one, of the first that has a type.
+func (sc *scope) compared(list []syntax.Expr) []expr.Expr {
+	out := sc.exprs(list)
+	if _, row := out[0].(expr.Row); row {
+		for i := range out {
+			out[i] = sc.coerceTo(out[0], out[i], list[i])
+		}
+		return out
+	}
+	t := sc.typeBeside(out)
+	for i := 0; i < len(out) && !t.known(); i++ {
+		t = sc.typeOf(out[i])
+	}
+	for i := range out {
+		out[i] = sc.coerce(t, out[i], list[i])
+	}
+	return out
+}
+
 func (sc *scope) in(e *syntax.In) expr.Expr {
-	x := sc.expr(e.X)
 	if e.Query != nil {
-		sub := sc.subquery(e.Query, expr.Rows)
-		return expr.In{X: x, List: []expr.Expr{sub}, Not: e.Not}
+		x, sub := sc.expr(e.X), sc.subquery(e.Query, expr.Rows)
+		return expr.In{X: sc.coerceTo(sub, x, e.X), List: []expr.Expr{sub}, Not: e.Not}
 	}
 	if len(e.List) == 0 { // nothing is in it, NULL neither
 		return expr.Const{Value: expr.Bool(e.Not)}
 	}
-	out := expr.In{X: x, Not: e.Not, List: sc.exprs(e.List)}
-	for i := range out.List {
-		out.List[i] = sc.coerceTo(x, out.List[i], e.List[i])
-	}
-	return out
+	out := sc.compared(append([]syntax.Expr{e.X}, e.List...))
+	return expr.In{X: out[0], Not: e.Not, List: out[1:]}
 }
 
 func (sc *scope) match(e *syntax.Match) expr.Expr {

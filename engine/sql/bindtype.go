@@ -83,7 +83,7 @@ func (sc *scope) typeOf(e expr.Expr) typ {
 	case expr.Param:
 		return sc.b.params.typeOf(e)
 	case expr.Subquery:
-		if inner := e.Query.(*plan.Select); e.Kind == expr.Scalar {
+		if inner := e.Query.(*plan.Select); e.Kind != expr.Exists {
 			in := &scope{b: sc.b, outer: sc, depth: sc.depth + 1, sel: inner}
 			return in.typeOf(inner.Columns[0].Expr)
 		}
@@ -206,12 +206,15 @@ func (sc *scope) coerceTo(other, e expr.Expr, at syntax.Expr) expr.Expr {
 // comparison with a value of the type needs: texts stand for times, UUIDs and addresses,
 // and beside a float a number with decimal places means the float nearest to it.
 func (sc *scope) coerce(t typ, was expr.Expr, at syntax.Expr) expr.Expr {
-	if !t.known() || t.list {
+	if !t.known() {
 		return was
 	}
 	switch e := was.(type) {
 	case expr.Const:
-		v, err := t.adapt(e.Value)
+		if t.list != (e.Kind() == expr.KindList) {
+			return was
+		}
+		v, err := t.each(e.Value, typ.adapt)
 		switch {
 		case err != nil:
 			sc.b.fail(at.Position(), "%v", err)

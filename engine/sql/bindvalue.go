@@ -310,12 +310,17 @@ func (t typ) argument(arg any) (v expr.Value, err error) {
 	if err != nil || !t.known() {
 		return v, err
 	}
-	if v.Kind() != expr.KindList {
-		return t.given(v)
+	return t.each(v, typ.given)
+}
+
+// each returns what a function makes of a value or, of a list, of each element.
+func (t typ) each(v expr.Value, f func(typ, expr.Value) (expr.Value, error)) (expr.Value, error) {
+	if t.list = false; v.Kind() != expr.KindList {
+		return f(t, v)
 	}
-	var elements []expr.Value
+	elements := make([]expr.Value, 0, v.Len())
 	for e := range v.Elements() {
-		e, err := t.given(e)
+		e, err := f(t, e)
 		if err != nil {
 			return v, err
 		}

@@ -167,7 +167,7 @@ func union(a, b typ) typ {
 	switch {
 	case !a.known(), a.date() && b.time():
 		return b
-	case b.known() && a.kind() != b.kind() && a.kind().Numeric() &&
+	case b.known() && a.of != b.of && a.kind().Numeric() &&
 		(b.float() || a.integer()):
 		return b.widest()
 	}

@@ -109,3 +109,39 @@ func TestTextOfAnyBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestEqualInEveryPlace: values that are equal by = are so in IN, BETWEEN and lists, whichever of
+// them is the constant, and in joins and sets of rows.
+//
+// Promise (sql): Constants and parameters take the type of what they are compared with, on every
+// side of IN and BETWEEN, and in lists.
+func TestEqualInEveryPlace(t *testing.T) {
+	s := openSession(t)
+	exec(t, s, "CREATE TABLE t (id INT PRIMARY KEY, f FLOAT, f32 FLOAT32, day DATE, days DATE[], "+
+		"fs FLOAT[], us UINT64[], ds DECIMAL[])")
+	exec(t, s, "INSERT INTO t VALUES (1, 0.1, 0.1, '2026-01-17', ['2026-01-17'], [0.1], [1], "+
+		"[1.0])")
+	for _, where := range []string{
+		"0.1 BETWEEN f AND f", "0.1 IN (f)", "0.1 IN (SELECT f FROM t)",
+		"'2026-01-17' BETWEEN day AND day", "'2026-01-17' BETWEEN '2026-01-17' AND day",
+		"'2026-01-17' IN (day)", "'2026-01-17' IN (SELECT day FROM t)",
+		"(day, id) BETWEEN ('2026-01-17', 1) AND ('2026-01-17', 1)",
+		"days = ['2026-01-17']", "fs = [0.1]", "[0.1] = fs", "us = ds", "us IN (SELECT ds FROM t)",
+		"EXISTS (SELECT id FROM t AS u WHERE u.us = t.ds)",
+		"(SELECT count(*) FROM (SELECT us FROM t UNION SELECT ds FROM t) AS u) = 1",
+		"(SELECT count(DISTINCT us) FROM (SELECT us FROM t UNION ALL SELECT ds FROM t) AS u) = 1",
+		"(SELECT count(*) FROM (SELECT f32 AS x FROM t WHERE id = 7 UNION ALL SELECT f FROM t) " +
+			"AS u WHERE x = 0.1) = 1",
+	} {
+		if got := queried(t, s, "SELECT id FROM t WHERE "+where); got != "1" {
+			t.Errorf("%s: %q", where, got)
+		}
+	}
+	for where, arg := range map[string]any{"? BETWEEN day AND day": "2026-01-17",
+		"? IN (day)": "2026-01-17", "? IN (SELECT day FROM t)": "2026-01-17",
+		"days = ?": []string{"2026-01-17"}, "fs = ?": []float64{0.1}} {
+		if got := queried(t, s, "SELECT id FROM t WHERE "+where, arg); got != "1" {
+			t.Errorf("%s: %q", where, got)
+		}
+	}
+}
