@@ -113,8 +113,11 @@ func (s *Shipper) cycle(ctx context.Context) error {
 			return err
 		}
 	}
-	last, now := s.present()
-	if err := s.src.Log.Sync(last); err != nil {
+	last, now, err := s.present()
+	if err == nil {
+		err = s.src.Log.Sync(last)
+	}
+	if err != nil {
 		return err
 	}
 	for {
@@ -146,17 +149,20 @@ func (s *Shipper) cycle(ctx context.Context) error {
 }
 
 // present returns the newest commit and the time at which it was the newest, or 0: a commit between
-// two looks at log and clock would be older than the time says.
-func (s *Shipper) present() (last base.SeqNum, ms int64) {
+// two looks at log and clock would be older than the time says. Requires: Refresh was called.
+func (s *Shipper) present() (last base.SeqNum, ms int64, err error) {
 	last = s.src.Log.LastSeq()
 	for range attempts {
 		before := last
 		ms = s.src.NowMs()
+		if err := s.src.Refresh(); err != nil {
+			return 0, 0, err
+		}
 		if last = s.src.Log.LastSeq(); last == before {
-			return last, ms
+			return last, ms, nil
 		}
 	}
-	return last, 0
+	return last, 0, nil
 }
 
 // checkEpoch returns ErrFenced if another shipper has begun.

@@ -666,13 +666,22 @@ func TestRestoreToATime(t *testing.T) {
 //
 // Promise (shipping): A restore to a known moment of the log has all that was durable before.
 func TestMomentsHaveWhatWasBefore(t *testing.T) {
+	for _, beside := range []bool{false, true} {
+		t.Run(fmt.Sprint("beside=", beside), func(t *testing.T) {
+			momentsHaveWhatWasBefore(t, beside)
+		})
+	}
+}
+
+func momentsHaveWhatWasBefore(t *testing.T, beside bool) {
 	const commits = 20
 	h := newHarbor(t)
 	ok(t, h.db.Close())
 	var mu sync.Mutex
 	before := map[uint64]int64{} // guarded by mu: when a commit was there
 	var on atomic.Bool
-	h.opts.Clock = func() time.Time {
+	still := h.opts.Clock
+	clock := func() time.Time {
 		if !on.Load() || !mu.TryLock() { // of the commit below
 			return time.UnixMilli(h.now.Load())
 		}
@@ -683,8 +692,20 @@ func TestMomentsHaveWhatWasBefore(t *testing.T) {
 		}
 		return time.UnixMilli(h.now.Add(1000))
 	}
+	h.opts.Clock = clock
+	if beside {
+		h.opts.Clock = still
+	}
 	h.open()
-	s := h.start(ship.Options{})
+	db := h.db
+	if beside {
+		db = openOn(t, h.fs, engine.Options{ReadOnly: true, MustExist: true, Clock: clock})
+		defer func() { ok(t, db.Close()) }()
+	}
+	o := ship.Options{Interval: 5 * time.Millisecond}
+	o.Hurry(time.Hour)
+	s, err := ship.Start(db, h.dest, &o)
+	ok(t, err)
 	on.Store(true)
 	for n := 0; n < commits; {
 		ok(t, s.WaitFor(ctx, 0))
