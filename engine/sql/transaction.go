@@ -17,6 +17,7 @@ import (
 type transaction struct {
 	tx         *table.Tx
 	readOnly   bool
+	why        error       // of a database that takes no writes, or nil
 	savepoints []savepoint // the oldest first
 	reading    int         // sequences of rows that are being iterated over
 }
@@ -138,7 +139,11 @@ func (t *transaction) allows(s *Stmt) error {
 	}
 	switch {
 	case t.readOnly:
-		return s.fail("%s is not possible in a READ ONLY transaction", verb)
+		err := s.fail("%s is not possible in a READ ONLY transaction", verb)
+		if t.why != nil {
+			err = fmt.Errorf("%w: %w", err, t.why)
+		}
+		return err
 	case t.reading > 0:
 		return errReading
 	}
@@ -189,14 +194,15 @@ func (s *Stmt) control(ctx context.Context, tree *syntax.Transaction, args []any
 // begin begins a transaction. That over a database that is read-only is, too.
 func (s *Session) begin(ctx context.Context, readOnly bool) error {
 	tx, err := s.db.Begin(ctx, &table.TxOptions{ReadOnly: readOnly})
+	var why error
 	if errors.Is(err, store.ErrReadOnly) {
-		readOnly = true
+		readOnly, why = true, err
 		tx, err = s.db.Begin(ctx, &table.TxOptions{ReadOnly: true})
 	}
 	if err != nil {
 		return err
 	}
-	if !s.open.CompareAndSwap(nil, &transaction{tx: tx, readOnly: readOnly}) {
+	if !s.open.CompareAndSwap(nil, &transaction{tx: tx, readOnly: readOnly, why: why}) {
 		tx.Rollback()
 		return errors.New("sql: another goroutine has begun a transaction in this session")
 	}

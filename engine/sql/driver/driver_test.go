@@ -169,6 +169,11 @@ func TestReadOnly(t *testing.T) {
 	}
 	_, err = db.Exec("DELETE FROM t")
 	wantIs(t, err, engine.ErrReadOnly)
+	tx, err := db.Begin()
+	ok(t, err)
+	_, err = tx.Exec("DELETE FROM t")
+	wantIs(t, err, engine.ErrReadOnly)
+	ok(t, tx.Rollback())
 }
 
 // TestValuesKeepTheirValue: arguments come back as they were, from every type of column.
