@@ -24,7 +24,8 @@ type catalog interface {
 
 // hint returns the end of a message about an unknown name.
 func hint(name string, candidates []string) string {
-	if near := syntax.Nearest(name, candidates); near != "" {
+	near := syntax.Nearest(name, candidates)
+	if near != "" && near != name { // the name may be there by now
 		return "; did you mean " + syntax.QuoteName(near) + "?"
 	}
 	return ""

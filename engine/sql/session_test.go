@@ -12,6 +12,7 @@ import (
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/table"
+	"github.com/kstonedb/kstone/internal/testutil"
 )
 
 func exec(t testing.TB, s *sql.Session, text string, args ...any) sql.Result {
@@ -122,6 +123,37 @@ func TestPreparedFollowsTables(t *testing.T) {
 	}
 	if _, err := s.Query(context.Background(), "SELECT b FROM t"); err == nil {
 		t.Fatal("a column that was renamed is found")
+	}
+}
+
+// TestBindingBesideDefinitions: no statement is bound to a mixture of former and present tables.
+func TestBindingBesideDefinitions(t *testing.T) {
+	s := openSession(t)
+	exec(t, s, "CREATE TABLE t (a INT PRIMARY KEY)")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range testutil.Effort(2000, 20000) {
+			for _, text := range []string{"CREATE VIEW v AS SELECT a FROM t", "DROP VIEW v",
+				"ALTER TABLE t RENAME TO u", "ALTER TABLE u RENAME TO t"} {
+				if _, err := s.Exec(context.Background(), text); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}()
+	for i := 0; ; i++ {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		name := []string{"t", "v"}[i%2]
+		_, err := s.Query(context.Background(), fmt.Sprintf("SELECT %d FROM %s", i, name))
+		if err != nil && (strings.Contains(err.Error(), "did you mean "+name) ||
+			strings.Contains(err.Error(), "is a view")) {
+			t.Errorf("statement %d: %v", i, err)
+		}
 	}
 }
 

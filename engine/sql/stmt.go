@@ -95,6 +95,7 @@ func (s *Stmt) bound() (*binding, error) {
 		return last, nil
 	}
 	for {
+		tables := s.session.db.Definitions()
 		b, err := s.bind(params{})
 		if err == nil && b.asked.params.again {
 			b, err = s.bind(params{base: b.asked.params.count(), final: true})
@@ -106,8 +107,9 @@ func (s *Stmt) bound() (*binding, error) {
 		case err == nil:
 			s.last.Store(b)
 			return b, nil
-		case b == nil:
+		case b == nil && tables == s.session.db.Definitions(): // or it has seen some of each
 			return nil, err
+		case b == nil:
 		case !s.outdated(b, err):
 			return nil, b.asked.planError(err, s.start)
 		}
