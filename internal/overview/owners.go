@@ -17,6 +17,8 @@ import (
 type Owners struct {
 	Tables []OwnedTable
 	byID   map[uint32]*schema.Table
+	// defined says that there was a table or view: the catalogue outlives the last one.
+	defined bool
 }
 
 // OwnedTable is a table with what its statistics are.
@@ -59,7 +61,7 @@ func OwnersOf(ctx context.Context, e *engine.DB) (*Owners, error) {
 
 // OwnersIn is OwnersOf for a database whose tables are open.
 func OwnersIn(db *table.DB) *Owners {
-	o := &Owners{byID: map[uint32]*schema.Table{}}
+	o := &Owners{byID: map[uint32]*schema.Table{}, defined: db.NextID() > 1}
 	for _, t := range db.Tables() {
 		o.Tables = append(o.Tables, OwnedTable{t.Schema(), t.Stats().Origin()})
 		o.byID[t.Schema().ID] = t.Schema()

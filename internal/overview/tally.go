@@ -67,7 +67,7 @@ func size(item engine.Item) int64 {
 // Outer returns a filter for items that were put by their keys, which counts the others; nil if all
 // were.
 func (t *Tally) Outer() func(engine.Item) bool {
-	if len(t.Owners.Tables) == 0 {
+	if !t.Owners.defined {
 		return nil
 	}
 	return func(item engine.Item) bool {
