@@ -33,7 +33,7 @@ counted apart, on standard error, or with --internal as items; --table counts ro
 		Example: `  kstone-cli count my.db
   kstone-cli count cities.db US
   kstone-cli count cities.db IT --sk-prefix Lombardy
-  kstone-cli count cities.db --where "population > 1000000"
+  kstone-cli count cities.db --where "lat > 60"
   kstone-cli count my.db --table towns`,
 		Args: a.Arguments(0, 1),
 	}

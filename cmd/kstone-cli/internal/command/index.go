@@ -22,7 +22,7 @@ func indexCommand(a *cli.App) *cobra.Command {
 		Short: "Create, list, drop and verify indexes of tables",
 		Long: `An index keeps the rows of a table in a second order. Entries are written with their
 rows in one step, so an index is never stale; verify proves it.`,
-		Example: `  kstone-cli index create cities.db cities by_name name
+		Example: `  kstone-cli index create cities.db cities by_city city
   kstone-cli index verify cities.db cities`,
 	}, indexCreateCommand(a), indexListCommand(a), indexDropCommand(a), indexVerifyCommand(a))
 }
@@ -43,8 +43,8 @@ func indexCreateCommand(a *cli.App) *cobra.Command {
 		Long: `Add an index and build it from the rows that are there. A COLUMN may have desc, or
 nulls first or last, after its name, and each before it for one entry for every
 element of a list. If the build is interrupted, the same command goes on with it.`,
-		Example: `  kstone-cli index create cities.db cities by_name name 'population desc'
-  kstone-cli index create cities.db cities by_id id --unique --shard 16`,
+		Example: `  kstone-cli index create cities.db cities by_city city 'lat desc'
+  kstone-cli index create my.db users by_email email --unique --shard 16`,
 		Args: a.Arguments(3, -1),
 	}
 	flags := cmd.Flags()
@@ -140,7 +140,7 @@ func indexDropCommand(a *cli.App) *cobra.Command {
 		Short: "Remove an index",
 		Long: `Remove an index of a table. If this is interrupted, the next drop
 finishes it.`,
-		Example: `  kstone-cli index drop cities.db cities by_name`,
+		Example: `  kstone-cli index drop cities.db cities by_city`,
 		Args:    a.Arguments(2, 2),
 		RunE: onIndex(a, func(args []string) string {
 			return fmt.Sprintf("DROP INDEX %s ON %s", cli.QuoteName(args[1]),

@@ -36,7 +36,7 @@ With --after CURSOR the same query goes on exactly there, whatever was written s
   kstone-cli query my.db sensor --sk-between 2026-01-01,2026-02-01
   kstone-cli query cities.db IT --sk-prefix Lombardy --sk-prefix "Provincia di Brescia"
   kstone-cli query cities.db IT --sk-prefix Lombardy --sk-ge "Provincia di Milano"
-  kstone-cli query cities.db IT --where "population > 1000000"`,
+  kstone-cli query cities.db IT --where "lat > 46.5"`,
 		Args: a.Arguments(1, 1),
 	}
 	conditions.add(a, cmd)

@@ -31,8 +31,7 @@ The database is opened read-only if no statement changes it, and is created if o
 them is CREATE TABLE. --as-of reads tables as they were, if the database has the setting
 retain-versions. --param gives the values of ?, in their order, or name=value of :name; a
 value takes the type of what it is compared with.`,
-		Example: `  kstone-cli sql cities.db 'SELECT name, population FROM cities ` +
-			`ORDER BY population DESC LIMIT 3'
+		Example: `  kstone-cli sql cities.db 'SELECT city FROM cities ORDER BY lat DESC LIMIT 3'
   kstone-cli sql cities.db 'SELECT count(*) FROM cities WHERE country = ?' --param IT
   kstone-cli sql cities.db "EXPLAIN SELECT * FROM cities WHERE country = 'IT'"
   kstone-cli sql cities.db --as-of 15m 'SELECT count(*) FROM cities'
