@@ -303,6 +303,9 @@ func (s *Shipper) place(ctx context.Context) error {
 	h := s.pending
 	name := logName(h.slot, h.lastSlot)
 	err := s.put(ctx, name, s.object)
+	if err == nil { // the name is free also where another shipper has merged what was there
+		err = s.checkEpoch(ctx)
+	}
 	switch {
 	case errors.Is(err, errExist):
 		return s.meet(ctx, name)

@@ -216,7 +216,14 @@ func (s *Shipper) claim(ctx context.Context) error {
 		} else if err != nil {
 			return err
 		}
-		// What the shipper before has put meanwhile is found by its slot: see meet.
+		// Again, since the shipper before went on: it removes nothing from here on. What it still
+		// puts is found by its slot (see meet), but not what it has merged before.
+		if found, err = s.look(ctx); err == nil {
+			err = s.goOn(found)
+		}
+		if err != nil {
+			return err
+		}
 		return s.join()
 	}
 }

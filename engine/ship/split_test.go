@@ -391,3 +391,66 @@ func TestShipperThatCannotCheck(t *testing.T) {
 	ok(t, b.Close(ctx))
 	h.restores(ship.Target{}, h.last)
 }
+
+// While a shipper begins, and has looked at the destination, the one before goes on, and merges
+// what it puts. The slots of that are taken, though no object has their names any more.
+//
+// Promise (shipping): What is shipped is listed also if the shipper before has shipped and merged
+// while this one began.
+func TestStartWhileObjectsAreMerged(t *testing.T) {
+	h := newHarbor(t)
+	a := h.start(ship.Options{})
+	h.ships(a, 2)
+	var one sync.Once
+	h.dest.set(func(op, name string) error {
+		if op == "put" && strings.HasPrefix(name, "epoch/") {
+			one.Do(func() {
+				h.ships(a, 8)
+				h.now.Add(time.Hour.Milliseconds())
+				ok(t, a.Round(ctx))
+			})
+		}
+		return nil
+	})
+	b := h.start(ship.Options{})
+	for range 12 {
+		h.ships(b, 1)
+		h.restores(ship.Target{}, h.last)
+	}
+	ok(t, b.Close(ctx))
+	if c := h.contents(); a.Metrics().Merges == 0 || len(c.Ranges) != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// A shipper sleeps before it puts an object. Another copy of the database goes on meanwhile, and
+// merges what it ships, so that the name is free.
+func TestShipperThatSleptOverAMerge(t *testing.T) {
+	h := newHarbor(t)
+	a := h.start(ship.Options{})
+	h.ships(a, 2)
+	other := openOn(t, vfstest.CrashOf(h.fs.(*vfs.MemFS)), h.opts)
+	defer func() { ok(t, other.Close()) }()
+	asleep, wake := h.sleepInPut()
+	h.put()
+	<-asleep
+	o := ship.Options{Interval: 5 * time.Millisecond}
+	o.Hurry(time.Hour)
+	b, err := ship.Start(other, h.dest, &o)
+	ok(t, err)
+	for range 8 {
+		ok(t, other.Put(engine.Key{PK: []byte("k")}, []byte("b")))
+		ok(t, b.WaitFor(ctx, other.Metrics().LastVersion))
+	}
+	h.now.Add(time.Hour.Milliseconds())
+	ok(t, b.Round(ctx))
+	close(wake)
+	h.ends(a)
+	wantIs(t, a.Err(), ship.ErrFenced)
+	if n := a.Metrics().Restorable; n >= h.last {
+		t.Errorf("version %d is reported", n)
+	}
+	want := shiptest.Items(t, other)
+	ok(t, b.Close(ctx))
+	wantAll(t, h.dest, want)
+}
