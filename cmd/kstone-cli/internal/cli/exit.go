@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/kstonedb/kstone/cmd/kstone-cli/internal/layout"
 	"github.com/kstonedb/kstone/engine"
@@ -178,11 +177,11 @@ func sqlMessage(err error) string {
 	if !errors.As(err, &e) {
 		return ""
 	}
-	text := strings.TrimPrefix(e.Error(), "sql: ")
+	text := e.Error()
 	if e.Line == 1 {
 		text = e.Message
 	}
-	return text + "\n" + e.Excerpt()
+	return packages.ReplaceAllString(text, "$1") + "\n" + e.Excerpt()
 }
 
 // quiet wraps an error whose text would repeat what has been said.
