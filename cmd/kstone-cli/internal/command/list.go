@@ -27,7 +27,8 @@ func (p *pageFlags) add(a *cli.App, cmd *cobra.Command) {
 	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "stop after `N` items; 0 means all")
 	cmd.Flags().StringVar(&p.after, "after", "", "resume after the item of a `CURSOR` (see next:)")
 	cmd.Flags().BoolVar(&p.keysOnly, "keys-only", false,
-		"leave values out; large ones are not read then")
+		"leave values out; large ones are read only for --where\n"+
+			"and to count what belongs to tables")
 	cli.Before(cmd, func() error { return p.check(a) })
 }
 
