@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -64,8 +65,9 @@ func Run(ctx context.Context, reader store.Reader, p *plan.Plan, o Options) (*Ro
 	if err != nil {
 		return nil, err
 	}
-	r := &Rows{plan: p, runner: runner{ctx: ctx, reader: reader, params: p.Params, opt: o,
-		divisions: p.Divisions()}}
+	r := executions.Get().(*Rows)
+	r.plan, r.runner = p, runner{ctx: ctx, reader: reader, params: p.Params, opt: o,
+		divisions: p.Divisions()}
 	r.memory.limit, r.memory.spills = o.MemoryBytes, o.Temp != nil
 	r.budget = &r.memory
 	r.free = r.room[:]
@@ -73,6 +75,14 @@ func Run(ctx context.Context, reader store.Reader, p *plan.Plan, o Options) (*Ro
 	r.addApplied(p)
 	r.op, err = r.compile(p.Root)
 	return r, err
+}
+
+var executions = sync.Pool{New: func() any { return new(Rows) }}
+
+// Release gives the memory of an execution to another one. It is not used any more.
+func (r *Rows) Release() {
+	*r = Rows{}
+	executions.Put(r)
 }
 
 // Plan returns the plan that is run, with its counters: that of Run, or what
@@ -277,6 +287,7 @@ func resolve(ctx context.Context, reader store.Reader, p *plan.Plan, o Options,
 		}
 		s.Plan = r.plan
 		values[i], err = r.value(s.Kind, s.Most, r.op)
+		r.Release()
 		err = atSubquery(s.Pos, err)
 		if errors.Is(err, errManyValues) {
 			joined, err := p.Joined()

@@ -226,13 +226,14 @@ func (sc *scope) begin() {
 		sc.sel.Position = sc.position
 		return
 	}
-	s, p := b.query.stmt, params{base: b.params.base, final: b.params.final}
+	s, base, final := b.query.stmt, b.params.base, b.params.final
 	n, pos := sc.number, sc.ast.Pos+1
 	sc.sel.Position = func(e expr.Expr) int {
 		if e == nil {
 			return pos
 		}
-		if again := s.marked(p); n < len(again.scopes) {
+		again := s.marked(params{base: base, final: final})
+		if n < len(again.scopes) {
 			return again.scopes[n].position(e)
 		}
 		return 0

@@ -298,6 +298,7 @@ func (r *Rows) runPlan(reader store.Reader) (err error) {
 		r.more = (*rowsSink)(r).Values(row[:n:n])
 		return r.more
 	})
+	rows.Release() // not deferred: should yield panic, helpers may still use it
 	if !r.more {
 		return r.failed
 	}
