@@ -102,7 +102,7 @@ func TestNewTextsAllocateLittle(t *testing.T) {
 		text string
 		most float64
 	}{
-		{"SELECT %d", 33},
+		{"SELECT %d", 31},
 		{"SELECT a, b FROM t WHERE id = %d", 23},
 		{"SELECT a FROM t WHERE id = %d - 1", 48},
 		{"SELECT a + %d FROM t WHERE b IS NULL", 75},

@@ -247,8 +247,8 @@ type items struct {
 // maxTried bounds the values of a list that are looked at if none is counted.
 const maxTried = 256
 
-func (e *Estimator) items(ordinal, length int) *items {
-	s := &items{e: e, ordinal: ordinal}
+func (e *Estimator) items(ordinal, length int) items {
+	s := items{e: e, ordinal: ordinal}
 	most := maxTried
 	if e.live != nil {
 		most = maxCountedItems
