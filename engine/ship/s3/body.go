@@ -48,8 +48,9 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.left > 0 {
 		p = p[:min(int64(len(p)), b.left)]
 	}
-	n, err := b.ReadCloser.Read(p)
 	b.idle.timer.Reset(maxIdle)
+	n, err := b.ReadCloser.Read(p)
+	b.idle.timer.Stop() // the time between two reads is that of the reader
 	if b.left > 0 {
 		b.left -= int64(n)
 	}

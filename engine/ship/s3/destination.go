@@ -111,6 +111,7 @@ func (d *Destination) Get(ctx context.Context, name string, off, n int64) (io.Re
 		return nil, errors.Join(fmt.Errorf("s3: get %s%s: the server ignores Range, which a "+
 			"destination needs", d, name), r.Close())
 	}
+	idle.timer.Stop()
 	return &body{ReadCloser: r, d: d, ctx: within, idle: idle, name: name, left: n}, nil
 }
 
