@@ -156,11 +156,7 @@ const (
 // RowBytes is about how much memory the texts, bytes and lists of a row take.
 func RowBytes(row []expr.Value) (n int) {
 	for _, v := range row {
-		if list, ok := v.ListBytes(); ok {
-			n += len(list)
-		} else {
-			n += v.Len()
-		}
+		n += v.Size()
 	}
 	return n
 }
