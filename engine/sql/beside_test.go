@@ -123,3 +123,30 @@ func TestViewOfAnotherProcess(t *testing.T) {
 		t.Errorf("the view has %s", got)
 	}
 }
+
+// A result whose column is dropped, by this process or another one, before its rows are read ends
+// with a conflict.
+func TestColumnDroppedBeforeRows(t *testing.T) {
+	storage := remotetest.New(true, 64)
+	one := openDB(t)
+	for _, open := range []func() *table.DB{func() *table.DB { return one }, func() *table.DB {
+		db, err := table.OpenStore(t.Context(), storage, &table.Options{Lease: time.Hour})
+		ok(t, err)
+		t.Cleanup(func() { ok(t, db.Close()) })
+		return db
+	}} {
+		s := sql.Open(open())
+		exec(t, s, "CREATE TABLE t (id INT PRIMARY KEY, n INT NULL)")
+		other := sql.Open(open())
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		rows, err := s.Query(ctx, "SELECT * FROM t")
+		ok(t, err)
+		exec(t, other, "ALTER TABLE t DROP COLUMN n")
+		exec(t, s, "INSERT INTO t (id) VALUES (1)") // which finds out
+		var conflict *sql.ConflictError
+		if _, err := read(rows, err); !errors.As(err, &conflict) {
+			t.Errorf("rows with the column that is dropped: %v", err)
+		}
+		cancel()
+	}
+}

@@ -40,6 +40,7 @@ type Rows struct {
 	timed    bool
 	again    bool // the execution may be done over again: see store.LateSnapshots
 	more     bool // another row is wanted
+	outdated bool // there is no plan by the present definitions
 }
 
 // Reset makes rows ready for the next Prepared.Read, for layers that have rows in forms of their
@@ -102,7 +103,7 @@ func (r *Rows) run() error {
 // definition.
 func (r *Rows) overtaken() bool {
 	db, ok := r.from.(*DB)
-	if !ok || db.fences == 0 || r.failed != nil {
+	if !ok || db.fences == 0 || r.failed != nil || r.outdated {
 		return false
 	}
 	for i, core := range r.prepared.cores {
@@ -243,11 +244,16 @@ func (r *Rows) open() (store.Reader, io.Closer, error) {
 		var c *compiled
 		if err == nil { // not before: what is known may become that of the snapshot meanwhile
 			c, err = r.prepared.compile(r.ctx, r.from)
+			r.outdated = err != nil
 		}
 		if err == nil && same && r.compiled == c {
 			return reader, held, nil
 		}
 		done(held)
+		if q := (*plan.QueryError)(nil); errors.As(err, &q) { // of a column that was dropped
+			err = fmt.Errorf("table: a table of the query has changed, run it again: %w: %w",
+				ErrConflict, err)
+		}
 		if err != nil {
 			return nil, nil, err
 		}
