@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kstonedb/kstone/engine"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/sql"
 	"github.com/kstonedb/kstone/engine/store/remote/remotetest"
 	"github.com/kstonedb/kstone/engine/table"
@@ -148,5 +149,37 @@ func TestColumnDroppedBeforeRows(t *testing.T) {
 			t.Errorf("rows with the column that is dropped: %v", err)
 		}
 		cancel()
+	}
+}
+
+// A statement whose column is dropped after it was bound is bound again. Method: the clock, which
+// is asked then for now(), drops the column.
+func TestColumnDroppedAfterBinding(t *testing.T) {
+	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
+	ok(t, err)
+	defer e.Close()
+	drop := func() {}
+	db, err := local.Open(t.Context(), e, &table.Options{SampleRows: -1, Clock: func() time.Time {
+		now := drop
+		drop = func() {}
+		now()
+		return time.Now()
+	}})
+	ok(t, err)
+	defer db.Close()
+	s := sql.Open(db)
+	exec(t, s, "CREATE TABLE t (id INT PRIMARY KEY)")
+	for _, text := range []string{"SELECT * FROM t WHERE now() IS NOT NULL",
+		"DELETE FROM t WHERE now() IS NULL",
+		"UPDATE t SET id = 1 WHERE now() IS NULL RETURNING *"} {
+		exec(t, s, "ALTER TABLE t ADD COLUMN n INT NULL")
+		drop = func() { exec(t, sql.Open(db), "ALTER TABLE t DROP COLUMN n") }
+		stmt, err := s.Prepare(text)
+		ok(t, err)
+		if stmt.Returns() {
+			ok(t, second(read(stmt.Query(t.Context()))))
+		} else {
+			ok(t, second(stmt.Exec(t.Context())))
+		}
 	}
 }

@@ -11,8 +11,10 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/kstonedb/kstone/engine"
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
+	"github.com/kstonedb/kstone/engine/local"
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
@@ -125,4 +127,22 @@ func explainBound(catalog catalog, text string) (string, error) {
 		return "", b.planError(err, 0)
 	}
 	return out + "\n" + estimates.ReplaceAllString(bound.Explain().String(), ""), nil
+}
+
+// A statement is bound again when its table has another definition, also if that is not among those
+// that are listed yet: it is replaced first.
+func TestOutdatedBeforeDefinitions(t *testing.T) {
+	e, err := engine.Open(t.TempDir(), &engine.Options{InMemory: true})
+	testutil.OK(t, err)
+	defer e.Close()
+	db, err := local.Open(t.Context(), e, nil)
+	testutil.OK(t, err)
+	defer db.Close()
+	s := &Stmt{session: Open(db)}
+	b := &binding{tables: db.Definitions()}
+	for err, want := range map[error]bool{table.ErrChanged: true, table.ErrNoTable: false} {
+		if s.outdated(b, fmt.Errorf("failed: %w", err)) != want {
+			t.Errorf("%v: outdated %v", err, !want)
+		}
+	}
 }

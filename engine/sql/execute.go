@@ -6,6 +6,7 @@ import (
 
 	"github.com/kstonedb/kstone/engine/expr"
 	"github.com/kstonedb/kstone/engine/internal/syntax"
+	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/engine/table"
 )
@@ -45,8 +46,11 @@ func (s *Stmt) execBound(ctx context.Context, args []any) (Result, error) {
 // outdated reports whether a statement has failed because its tables have changed or have
 // been dropped since it was bound: then it is bound again, to the tables of these names now.
 func (s *Stmt) outdated(b *binding, err error) bool {
-	changed := errors.Is(err, table.ErrChanged) || errors.Is(err, table.ErrNoTable)
-	return changed && !s.present(b)
+	if errors.Is(err, table.ErrChanged) { // what is present may not say so yet
+		return true
+	}
+	var query *plan.QueryError // of a column that was dropped
+	return (errors.Is(err, table.ErrNoTable) || errors.As(err, &query)) && !s.present(b)
 }
 
 // exec binds the statement and runs it once.
