@@ -17,9 +17,10 @@ type access struct {
 	filter   condition // on entries
 	residual condition // on rows
 	decoder  decoder
-	// entry is that of what an entry has, for the filter of one that does not cover; else nil.
+	// entry reads what the filter needs of an entry that does not cover; else nil.
 	entry    *decoder
-	fetch    *fetcher
+	fetch    fetcher
+	found    func(i int, it store.Item) bool // takes what fetch has read; nil: it is not used
 	wants    *extremes
 	counts   *plan.Actual
 	meter    *meter     // nil: what it reads has no bound
@@ -64,19 +65,31 @@ func (r *runner) newAccess(n *plan.Access) (*access, error) {
 	} else if n.Index != nil {
 		entry := a.decoder
 		a.entry = &entry
-		a.entry.full = n.Table.Row()
-		covers := n.Index.Covers()
-		a.entry.want = a.decoder.want.Without(a.decoder.want.Without(covers))
-		a.fetch = newFetcher(r, n.Table, n.Index.Name, a.counts)
+		if entry.want = entry.columnsOf(n.Filter); entry.want.Empty() {
+			entry.ordinals = nil
+		} else {
+			entry.full = n.Table.Row()
+		}
+		a.fetches(n.Table, n.Index.Name)
 	}
 	return a, nil
+}
+
+// fetches makes the access ready to read rows by their keys, which entries of an index lead to
+// if it has a name.
+func (a *access) fetches(t *schema.Table, index string) {
+	first := a.firstBatch(minFetch, maxFetch)
+	a.fetch = fetcher{runner: a.runner, table: t, index: index, actual: a.counts, first: first,
+		size: first}
+	a.found = a.into.fetched
 }
 
 // decoder makes rows of a layout out of stored bytes.
 type decoder struct {
 	table    *schema.Table
 	want     schema.ColumnSet
-	ordinals []int // of the columns at the start of the layout
+	ordinals []int // of the columns at the start of the layout; none: the row is full
+	at       []int // where they are in it
 	keys     bool  // RowPK and RowSK follow them
 	own      bool  // of an index: its entries have all of it without the keys of their rows
 	full     []expr.Value
@@ -91,13 +104,14 @@ type decoder struct {
 func newDecoder(t *schema.Table, layout []plan.ColumnRef, test expr.Expr) decoder {
 	d := decoder{
 		table: t, row: make([]expr.Value, len(layout)),
-		ordinals: make([]int, 0, len(layout)),
+		ordinals: make([]int, 0, len(layout)), at: make([]int, len(t.Columns)),
 	}
 	for _, c := range layout {
 		if c.Ordinal < 0 {
 			d.keys = true
 			continue
 		}
+		d.at[c.Ordinal] = len(d.ordinals)
 		d.ordinals = append(d.ordinals, c.Ordinal)
 		d.want.Add(c.Ordinal)
 	}
@@ -107,24 +121,22 @@ func newDecoder(t *schema.Table, layout []plan.ColumnRef, test expr.Expr) decode
 
 // test makes the decoder read the columns that some expressions need before the others.
 func (d *decoder) test(exprs ...expr.Expr) {
-	var room [2][8]bool
-	used, rest := room[0][:], room[1][:]
-	if n := len(d.ordinals); n > len(used) {
-		used, rest = make([]bool, n), make([]bool, n)
-	}
+	first := d.columnsOf(exprs...)
+	d.first = d.table.RowReader(first, d.at)
+	d.rest = d.table.RowReader(d.want.Without(first), d.at)
+}
+
+// columnsOf returns the columns that expressions over the layout use.
+func (d *decoder) columnsOf(exprs ...expr.Expr) (used schema.ColumnSet) {
 	for _, e := range exprs {
 		expr.Walk(e, func(e expr.Expr) bool {
-			if s, ok := e.(expr.Slot); ok && uint(s.I) < uint(len(used)) {
-				used[s.I] = true
+			if s, ok := e.(expr.Slot); ok && uint(s.I) < uint(len(d.ordinals)) {
+				used.Add(d.ordinals[s.I])
 			}
 			return true
 		})
 	}
-	for i := range rest {
-		rest[i] = !used[i]
-	}
-	d.first = d.table.RowReader(d.ordinals, used)
-	d.rest = d.table.RowReader(d.ordinals, rest)
+	return used
 }
 
 // needsKey reports whether the row of a layout takes more of a key than its test.
@@ -171,12 +183,16 @@ func (d *decoder) decodeRow(key store.Key, value []byte) ([]expr.Value, error) {
 // decodeEntry returns what an entry has of its row, and the key of the row if own is not set. Both
 // are valid until the next call.
 func (d *decoder) decodeEntry(x *schema.Index, it *store.Item) ([]expr.Value, store.Key, error) {
-	if d.own {
-		err := x.DecodeOwn(d.full, it.Key.SK, it.Value, &d.want)
-		return d.arrange(store.Key{}), store.Key{}, err
+	var key store.Key
+	var err error
+	switch {
+	case d.own:
+		err = x.DecodeOwn(d.full, it.Key.SK, it.Value, &d.want)
+	case d.want.Empty():
+		key, d.buf, err = x.RowKey(d.buf[:0], it.Key.SK, it.Value)
+	default:
+		key, d.buf, err = x.DecodeEntry(d.full, d.buf[:0], it.Key.SK, it.Value, &d.want)
 	}
-	key, buf, err := x.DecodeEntry(d.full, d.buf[:0], it.Key.SK, it.Value, &d.want)
-	d.buf = buf
 	if err != nil {
 		return nil, key, err
 	}
@@ -192,22 +208,28 @@ func (a *access) run(yield func([]expr.Value) bool) error {
 	if a.node.Limit == 0 {
 		return nil
 	}
-	s := &a.into
-	*s = sink{access: a, yield: yield, left: a.node.Limit, block: s.block}
+	s := a.begin(yield, a.node.Limit)
 	err := a.read(s)
 	s.finish()
 	return first(err, s.err)
+}
+
+// begin returns the sink of another run.
+func (a *access) begin(yield func([]expr.Value) bool, left int64) *sink {
+	s := &a.into
+	*s = sink{access: a, yield: yield, left: left}
+	return s
 }
 
 // sink takes the items of an access, one after the other, and hands on rows.
 type sink struct {
 	*access
 	yield func([]expr.Value) bool
+	whole Sink  // not nil: takes rows as they are stored, instead of yield
 	left  int64 // rows that are still wanted; negative: no limit
+	skip  int64 // rows before them that are still to be left out
 	err   error
 	done  bool
-	item  store.Item
-	block *store.Block // of item; nil: not needed yet
 	// single makes the sink fetch each row at once; taken then reports whether the last
 	// item became a row.
 	single, taken bool
@@ -242,8 +264,8 @@ func (s *sink) take(b *store.Block) bool {
 // rows takes stored rows. Only those that pass the test are decoded completely.
 func (s *sink) rows(b *store.Block) bool {
 	a, d := s.counts, &s.decoder
-	tests := s.residual.some || s.gate != nil
-	keyed, later := d.first.NeedsKey(), d.needsKey()
+	tests := s.tests()
+	keyed, later := d.first.NeedsKey(), d.needsKey() || s.whole != nil
 	keep := s.ints.keeps(b, s.params)
 	if s.narrowed = s.narrow != nil && (keep != nil || !s.residual.some); s.narrowed {
 		keep = s.narrow.narrow(b, keep, a)
@@ -266,26 +288,19 @@ rows:
 			if err == nil {
 				err = d.first.Read(d.row, key, value)
 			}
-			if !s.passes(&s.residual, d.row, err) {
-				continue
-			}
-			if s.gate != nil && !s.gate(d.row) {
-				a.Rows++ // it is one of the result
+			if !s.passes(&s.residual, d.row, err) || s.gate != nil && !s.opens() {
 				continue
 			}
 		}
 		if later && key.PK == nil {
 			key, err = b.Key(i)
 		}
-		if err == nil {
-			err = d.complete(key, value)
-		}
 		if err != nil {
 			s.fail(err)
 			break
 		}
 		s.at = i
-		s.hand(d.row)
+		s.passed(key, value)
 	}
 	a.Keys += int64(i)
 	if i == n {
@@ -300,15 +315,12 @@ rows:
 
 // put takes an item. It returns false if no more are wanted.
 func (s *sink) put(it store.Item) bool {
-	if s.node.Index == nil {
-		if s.block == nil {
-			s.block = new(store.Block)
-		}
-		s.item = it
-		s.block.SetItem(&s.item)
-		return s.rows(s.block)
+	if s.node.Index != nil {
+		return s.index(&it)
 	}
-	return s.index(&it)
+	s.counts.Keys++
+	s.counts.Bytes += int64(len(it.Key.PK) + len(it.Key.SK) + len(it.Value))
+	return s.fetched(0, it)
 }
 
 // index is put for an entry of the index.
@@ -322,8 +334,8 @@ func (s *sink) index(it *store.Item) bool {
 	a.Bytes += int64(len(it.Key.PK) + len(it.Key.SK) + len(it.Value))
 	if s.node.Covering {
 		row, _, err := s.decoder.decodeEntry(s.node.Index, it)
-		if s.passes(&s.filter, row, err) {
-			s.row(row, nil)
+		if s.passes(&s.filter, row, err) && !s.leaves() {
+			s.hand(s.yield(row))
 		}
 		return !s.done
 	}
@@ -355,24 +367,70 @@ func (s *sink) passes(c *condition, row []expr.Value, err error) bool {
 	return ok
 }
 
-// row hands on a row for which the residual condition is true.
-func (s *sink) row(row []expr.Value, err error) {
-	if s.passes(&s.residual, row, err) {
-		s.hand(row)
+// leaves reports whether a row is one of those before the result.
+func (s *sink) leaves() bool {
+	if s.skip == 0 {
+		return false
+	}
+	s.skip--
+	return true
+}
+
+// fetched takes a row that was read by its key. Only one that passes the test is decoded
+// completely.
+func (s *sink) fetched(_ int, it store.Item) bool {
+	d := &s.decoder
+	if s.narrowed = false; s.tests() {
+		err := d.first.Read(d.row, it.Key, it.Value)
+		if !s.passes(&s.residual, d.row, err) || s.gate != nil && !s.opens() {
+			return !s.done
+		}
+	}
+	s.passed(it.Key, it.Value)
+	return !s.done
+}
+
+// tests reports whether rows are tested.
+func (s *sink) tests() bool { return s.residual.some || s.gate != nil }
+
+// opens asks the gate for the present row, which is one of the result.
+func (s *sink) opens() bool {
+	if s.gate(s.decoder.row) {
+		return true
+	}
+	s.counts.Rows++
+	return false
+}
+
+// passed hands on a stored row that passes the test, and of which what that uses is decoded.
+func (s *sink) passed(key store.Key, value []byte) {
+	switch {
+	case s.leaves():
+	case s.whole != nil:
+		s.hand(s.whole.Stored(key, value))
+	default:
+		if err := s.decoder.complete(key, value); err != nil {
+			s.fail(err)
+			return
+		}
+		s.hand(s.yield(s.decoder.row))
 	}
 }
 
-// hand hands on a row.
-func (s *sink) hand(row []expr.Value) {
+// hand takes note of a row that was handed on.
+func (s *sink) hand(more bool) {
 	s.taken = true
 	s.left--
-	if !s.yield(row) || s.left == 0 {
+	if !more || s.left == 0 {
 		s.done = true
 	}
 }
 
 // later puts a row on the list of those to fetch.
 func (s *sink) later(key store.Key) {
+	if !s.residual.some && s.leaves() {
+		return
+	}
 	s.fetch.add(key)
 	wanted := s.fetch.size
 	if s.left >= 0 && !s.residual.some {
@@ -385,21 +443,13 @@ func (s *sink) later(key store.Key) {
 
 // flush fetches the rows on the list.
 func (s *sink) flush() {
-	err := s.fetch.flush(func(_ int, it store.Item) bool {
-		row, err := s.decoder.decodeRow(it.Key, it.Value)
-		s.row(row, err)
-		return !s.done
-	})
-	if err != nil {
+	if err := s.fetch.flush(s.found); err != nil {
 		s.fail(err)
 	}
 }
 
 // finish fetches what is left on the list.
 func (s *sink) finish() {
-	if s.fetch == nil {
-		return
-	}
 	if !s.done && s.fetch.len() > 0 {
 		s.flush()
 	}

@@ -47,14 +47,6 @@ func (m *meter) check(fetches int) error {
 	return nil
 }
 
-// pending is how many rows of entries that were found are still to be fetched.
-func (a *access) pending() int {
-	if a.fetch == nil {
-		return 0
-	}
-	return a.fetch.len()
-}
-
 // watch adds the counters of an access, to meters around, too.
 func (m *meter) watch(a *plan.Actual) {
 	for ; m != nil; m = m.around {

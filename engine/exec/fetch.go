@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -21,18 +22,18 @@ const (
 type fetcher struct {
 	*runner
 	table  *schema.Table
-	index  string
+	index  string // that the keys are from; none: rows may be missing
 	actual *plan.Actual
 
 	first int // the size of the first batch
 	size  int // when a batch is full
 	keys  []store.Key
 	arena []byte // what the keys refer to
-}
 
-func newFetcher(r *runner, t *schema.Table, index string, actual *plan.Actual) *fetcher {
-	first := r.firstBatch(minFetch, maxFetch)
-	return &fetcher{runner: r, table: t, index: index, actual: actual, first: first, size: first}
+	results store.Results
+	value   []byte                          // of a row that is read alone
+	count   int                             // of the rows that were found
+	found   func(i int, it store.Item) bool // nil: no more are wanted
 }
 
 func (f *fetcher) len() int { return len(f.keys) }
@@ -60,15 +61,9 @@ func (f *fetcher) add(key store.Key) {
 // returns false. An item is valid during the call.
 func (f *fetcher) flush(found func(i int, it store.Item) bool) error {
 	f.actual.Fetch(len(f.keys))
-	stopped, count := false, 0
-	err := f.reader.MultiGet(f.ctx, f.keys, func(i int, it store.Item) {
-		if count++; !stopped {
-			f.actual.Keys++
-			f.actual.Bytes += int64(len(it.Value))
-			stopped = !found(i, it)
-		}
-	})
-	missing := len(f.keys) - count
+	f.count, f.found = 0, found
+	err := f.read()
+	missing := len(f.keys) - f.count
 	f.reset()
 	f.size = min(2*f.size, maxFetch)
 	if err == nil && missing > 0 && !f.mayMiss() {
@@ -78,21 +73,59 @@ func (f *fetcher) flush(found func(i int, it store.Item) bool) error {
 	return err
 }
 
+// read reads the rows on the list.
+func (f *fetcher) read() (err error) {
+	if len(f.keys) == 1 {
+		f.value, err = f.reader.Get(f.ctx, f.value[:0], f.keys[0])
+		switch {
+		case err == nil:
+			f.take(0, store.Item{Key: f.keys[0], Value: f.value})
+		case errors.Is(err, store.ErrNotFound):
+			err = nil
+		}
+		return err
+	}
+	all, ok := f.reader.(store.ResultsReader)
+	if !ok {
+		return f.reader.MultiGet(f.ctx, f.keys, f.take)
+	}
+	f.results.Expected = f.index != ""
+	defer f.results.Release()
+	if err = all.MultiGetResults(f.ctx, f.keys, &f.results); err != nil {
+		return err
+	}
+	for i := range f.keys {
+		if it, ok := f.results.Item(i); ok {
+			f.take(i, it)
+		}
+	}
+	return nil
+}
+
+// take takes a row that was found.
+func (f *fetcher) take(i int, it store.Item) {
+	if f.count++; f.found == nil {
+		return
+	}
+	f.actual.Keys++
+	f.actual.Bytes += int64(len(it.Value))
+	if !f.found(i, it) {
+		f.found = nil
+	}
+}
+
 // mayMiss reports whether an entry without a row is possible without damage: the row may
 // have expired since the entry was read, or, if the reader is the store itself, have been
 // deleted.
 func (f *fetcher) mayMiss() bool {
 	_, live := f.reader.(store.Store)
-	return live || f.table.MayExpire()
+	return live || f.index == "" || f.table.MayExpire()
 }
 
 // fetchRows replaces row keys by rows.
 type fetchRows struct {
-	*runner
-	input   operator
-	cond    condition
-	decoder decoder
-	fetch   *fetcher
+	access // without a node: keys come from input
+	input  operator
 }
 
 func (r *runner) fetch(n *plan.Fetch) (operator, error) {
@@ -100,45 +133,33 @@ func (r *runner) fetch(n *plan.Fetch) (operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.meter.watch(r.actual(n))
-	cond, err := r.condition(n.Filter)
-	return &fetchRows{r, input, cond, newDecoder(n.Source.Table, n.Layout(), nil),
-		newFetcher(r, n.Source.Table, "union", r.actual(n))}, err
+	f := &fetchRows{access{runner: r, counts: r.actual(n), meter: r.meter,
+		decoder: newDecoder(n.Source.Table, n.Layout(), n.Filter)}, input}
+	f.meter.watch(f.counts)
+	f.fetches(n.Source.Table, "union")
+	f.residual, err = r.condition(n.Filter)
+	return f, err
 }
 
 func (f *fetchRows) run(yield func([]expr.Value) bool) error {
-	f.fetch.reset()
-	f.fetch.size = f.fetch.first
-	var failed error
-	stopped := false
-	found := func(_ int, it store.Item) bool {
-		row, err := f.decoder.decodeRow(it.Key, it.Value)
-		ok := false
-		if err == nil {
-			ok, err = f.cond.holds(row)
-		}
-		if err != nil {
-			failed = err
-			return false
-		}
-		stopped = ok && !yield(row)
-		return !stopped
-	}
+	s, list := f.begin(yield, -1), &f.fetch
+	list.reset()
+	list.size = list.first
 	err := f.input.run(func(row []expr.Value) bool {
 		pk, _ := row[len(row)-2].AsBytes()
 		key := store.Key{PK: bytesOf(pk)}
 		if sk, ok := row[len(row)-1].AsBytes(); ok {
 			key.SK = bytesOf(sk)
 		}
-		if f.fetch.add(key); f.fetch.len() >= f.fetch.size {
-			err := f.fetch.flush(found)
-			failed = first(failed, err, f.meter.check(0))
+		if s.later(key); list.len() == 0 {
+			if err := f.meter.check(0); err != nil {
+				s.fail(err)
+			}
 		}
-		return failed == nil && !stopped
+		return !s.done
 	})
-	if err := first(failed, err); err != nil || stopped || f.fetch.len() == 0 {
-		return err
+	if err == nil {
+		s.finish()
 	}
-	err = f.fetch.flush(found)
-	return first(failed, err)
+	return first(s.err, err)
 }

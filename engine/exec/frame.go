@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/kstonedb/kstone/engine/expr"
@@ -57,20 +56,10 @@ func RunPhysical(ctx context.Context, r store.Reader, p *plan.Physical, q *Reque
 		f = framePool.Get().(*Frame)
 	}
 	defer f.release()
-	f.Physical, f.q, f.ctx, f.reader, f.sink = p, q, ctx, r, out // the rest is zero
-	if n := len(p.Table.Columns); cap(f.full) < n {
-		f.full = make([]expr.Value, n)
-	} else {
-		f.full = f.full[:n]
-	}
-	if p.Index != nil {
-		_, f.live = r.(store.Store)
-	}
-	if p.Residual != nil {
-		f.others = p.RowColumns.Without(p.TestColumns)
-	}
+	f.start(ctx, r, p, q, out)
 	if !p.Point {
-		return f.access()
+		tree, err := f.readRanges()
+		return Reading{Keys: f.counts.Keys, Tree: tree}, first(err, f.into.err)
 	}
 	// Why a point is read here: see table.Rows.run.
 	if err := p.Check(q.Params); err != nil {
@@ -81,64 +70,41 @@ func RunPhysical(ctx context.Context, r store.Reader, p *plan.Physical, q *Reque
 	if !found || q.Stored && q.Most == 0 {
 		return Reading{}, nil
 	}
-	f.left, f.batch = 1, 1
-	f.tested, f.rested = p.Filter != nil, p.Residual != nil
+	f.into.left, f.fetch.size = 1, 1
+	f.test(false)
 	key := store.Key{PK: f.pk}
 	if len(f.sk) > 0 {
 		key.SK = f.sk
 	}
-	var err error
-	if p.Index != nil {
-		err = f.entryPoint(key)
-	} else if f.buf, err = r.Get(ctx, f.buf[:0], key); err == nil {
-		f.read.Keys++
-		if q.Stored && !f.rested {
-			out.Stored(key, f.buf)
-		} else {
-			f.row(key, f.buf)
-		}
-		err = f.err
-	}
-	if errors.Is(err, store.ErrNotFound) {
-		err = nil
-	}
-	return f.read, err
+	err := f.one(key)
+	return Reading{Keys: f.counts.Keys, Moved: f.moved}, first(err, f.into.err)
 }
 
-// Frame is one execution of a Physical, and its memory, which the next one uses again. The zero
-// value is ready.
+// Frame is one execution of a Physical: an access, and its memory, which the next one uses again.
+// The zero value is ready.
 type Frame struct {
-	execution
-	full    []expr.Value // a row of the table
-	out     []expr.Value // a row of the result
-	buf     []byte       // of the last row's key, or value
-	pk, sk  []byte       // of a point
-	entry   []byte       // the value of a point's entry; then its key, made of a row
-	keys    []store.Key  // of rows to fetch
-	arena   []byte       // what keys refer to
-	ranges  plan.Ranges
-	results store.Results
-	mayHold func(store.Zone) bool // of ranges; nil until it is needed
-}
+	access
+	p   *plan.Physical
+	q   *Request
+	out Sink
 
-// execution is the state of a Frame.
-type execution struct {
-	*plan.Physical
-	q      *Request
-	ctx    context.Context //nolint:containedctx // of one execution
-	reader store.Reader
-	sink   Sink
-	live   bool // reads see the present, each its own; of an index
+	moved bool // a snapshot has to decide
 
-	tested bool             // entries are tested
-	rested bool             // rows are tested
-	others schema.ColumnSet // of the result, but for those that rows are tested by
-	left   int64            // rows that are still wanted; negative: all
-	skip   int64            // rows before them that are still to be left out
-	batch  int              // when keys are fetched
-	read   Reading
-	done   bool
-	err    error
+	full   []expr.Value // a row of the table
+	values []expr.Value // a row of the result
+	pk, sk []byte       // of a point
+	value  []byte       // of a row, or an entry, that is read alone
+	bounds plan.Ranges
+
+	// What access points to.
+	own   runner
+	reads plan.Access
+	// Methods of this frame as functions; nil before it is first used.
+	yields  func(row []expr.Value) bool
+	takes   func(*store.Block) bool
+	founds  func(i int, it store.Item) bool
+	agreed  func(i int, it store.Item) bool
+	mayHold func(store.Zone) bool
 }
 
 var framePool = sync.Pool{New: func() any { return new(Frame) }}
@@ -146,376 +112,182 @@ var framePool = sync.Pool{New: func() any { return new(Frame) }}
 // maxKeptBytes is the largest buffer that is kept for the next execution.
 const maxKeptBytes = 1 << 16
 
+// start begins an execution.
+func (f *Frame) start(ctx context.Context, r store.Reader, p *plan.Physical, q *Request,
+	out Sink) {
+	if f.runner == nil {
+		f.runner, f.node, f.counts, f.entry = &f.own, &f.reads, f.reads.Actual(), &f.decoder
+		f.fetch.runner, f.fetch.actual = f.runner, f.counts
+		f.yields, f.takes, f.founds = f.result, f.into.take, f.into.fetched
+		f.agreed, f.mayHold = f.fetchedNow, f.bounds.MayHold
+	}
+	f.p, f.q, f.out = p, q, out
+	f.ctx, f.reader, f.params = ctx, r, q.Params
+	f.reads.Index, f.reads.Covering = p.Index, p.Covering
+	*f.counts = plan.Actual{}
+	if n := len(p.Table.Columns); cap(f.full) < n {
+		f.full = make([]expr.Value, n)
+	} else {
+		f.full = f.full[:n]
+	}
+	f.decoder.full, f.decoder.row = f.full, f.full
+	if s := f.begin(f.yields, -1); q.Stored {
+		s.whole = out
+	}
+}
+
+// test sets what is tested, and decoded: of what is exact nothing has to be tested.
+func (f *Frame) test(exact bool) {
+	p, d := f.p, &f.decoder
+	if p.Filter != nil && !exact {
+		f.filter = condition{*p.Filter, f.params, true}
+	}
+	if p.Residual != nil && !exact {
+		f.residual = condition{*p.Residual, f.params, true}
+	}
+	if p.Index != nil {
+		d.own, d.want = p.Own && p.Covering, schema.ColumnSet{}
+		if p.Covering || f.filter.some {
+			d.want = p.EntryColumns
+		}
+		f.fetch.table, f.fetch.index = p.Table, p.Index.Name
+		f.found = f.founds
+	}
+	if !p.Covering {
+		d.first, d.rest = p.Readers(f.residual.some)
+	}
+}
+
 // release lets go of everything but memory.
 func (f *Frame) release() {
-	if !f.Point {
-		f.ranges.Release()
-		f.results.Release()
+	if !f.p.Point {
+		f.bounds.Release()
 	}
 	pooled := f.q.Frame == nil
-	if cap(f.arena) > maxKeptBytes || cap(f.buf) > maxKeptBytes || cap(f.entry) > maxKeptBytes {
+	if max(cap(f.fetch.arena), cap(f.fetch.value), cap(f.value)) > maxKeptBytes {
 		*f = Frame{}
 		return
 	}
-	if !f.q.Stored || f.tested || f.rested || f.Index != nil { // rows were decoded
-		clear(f.full)
-		clear(f.out)
+	if f.into.whole == nil || f.filter.some || f.residual.some || f.p.Index != nil {
+		clear(f.full) // rows were decoded
+		clear(f.values)
 	}
-	f.execution = execution{}
-	f.out, f.keys, f.arena = f.out[:0], f.keys[:0], f.arena[:0]
+	f.p, f.q, f.out, f.moved = nil, nil, nil, false
+	f.ctx, f.reader, f.params = nil, nil, nil
+	f.filter, f.residual = condition{}, condition{}
+	f.into.whole, f.into.err = nil, nil
+	f.values = f.values[:0]
+	f.fetch.reset()
 	if pooled {
 		framePool.Put(f)
 	}
 }
 
-// entryPoint reads the row of the unique entry at a key.
-func (f *Frame) entryPoint(key store.Key) (err error) {
-	if f.entry, err = f.reader.Get(f.ctx, f.entry[:0], key); err != nil {
+// one reads the row, or the entry, at a key.
+func (f *Frame) one(key store.Key) (err error) {
+	if f.value, err = f.reader.Get(f.ctx, f.value[:0], key); err != nil {
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
 		return err
 	}
-	f.read.Keys++
-	f.entered(&store.Item{Key: key, Value: f.entry})
-	return f.err
+	s, x := &f.into, f.p.Index
+	live := false
+	if x != nil && !f.p.Covering {
+		if _, live = f.reader.(store.Store); live {
+			f.found = f.agreed
+		}
+	}
+	s.put(store.Item{Key: key, Value: f.value})
+	if live && !s.taken && s.err == nil {
+		// The row may have left a partial index, and another one have its place there.
+		f.moved = f.moved || f.counts.Keys == 1 || x.Where != nil
+	}
+	return nil
 }
 
-// agrees reports whether a row that was read from the present has the values that its entry was
-// found by. If so, it is the answer at the moment it was read, whatever has happened since the
-// entry was.
+// fetchedNow takes a row of the present if it has the values that its entry was found by. It is
+// the answer at the moment it was read then, whatever has happened since the entry was.
+func (f *Frame) fetchedNow(i int, it store.Item) bool {
+	f.moved = !f.agrees(it.Key, it.Value)
+	return !f.moved && f.into.fetched(i, it)
+}
+
+// agrees reports whether a row has the values that its entry was found by.
 func (f *Frame) agrees(key store.Key, value []byte) bool {
-	indexed := schema.Columns(f.Index.Ordinals()...)
-	if f.Table.Decode(f.full, key, value, &indexed) != nil {
+	x := f.p.Index
+	indexed := schema.Columns(x.Ordinals()...)
+	if f.p.Table.Decode(f.full, key, value, &indexed) != nil {
 		return false
 	}
-	f.entry = f.entry[:0]
-	for i := range f.Index.Columns {
-		c := &f.Index.Columns[i]
+	f.pk = f.pk[:0]
+	for i := range x.Columns {
+		c := &x.Columns[i]
 		var err error
-		if f.entry, err = f.Table.Columns[c.Ordinal].AppendField(f.entry, c.KeyColumn,
+		if f.pk, err = f.p.Table.Columns[c.Ordinal].AppendField(f.pk, c.KeyColumn,
 			f.full[c.Ordinal]); err != nil {
 			return false
 		}
 	}
-	return bytes.Equal(f.entry, f.sk)
+	return bytes.Equal(f.pk, f.sk)
 }
 
-// access reads ranges.
-func (f *Frame) access() (Reading, error) {
-	ok, err := f.Bind(&f.ranges, f.q.Params)
+// readRanges reads what the values select; tree says that they take a plan.Plan, or are better off
+// with it.
+func (f *Frame) readRanges() (tree bool, err error) {
+	p, q, s, b := f.p, f.q, &f.into, &f.bounds
+	ok, err := p.Bind(b, q.Params)
 	if err != nil || !ok {
-		return Reading{Tree: err == nil}, err
+		return err == nil, err
 	}
-	if f.ranges.Interval && f.Many && f.ranges.Limit < 0 && !f.q.Stored {
-		return Reading{Tree: true}, nil // many rows, which its access reads in blocks
+	if b.Interval && p.Many && b.Limit < 0 && !q.Stored {
+		return true, nil // many rows, which its access reads in blocks
 	}
-	f.left, f.skip = f.ranges.Limit, f.ranges.Offset
-	if f.q.Stored && f.q.Most >= 0 && (f.left < 0 || f.q.Most < f.left) {
-		f.left = f.q.Most
+	s.left, s.skip = b.Limit, b.Offset
+	if q.Stored && q.Most >= 0 && (s.left < 0 || q.Most < s.left) {
+		s.left = q.Most
 	}
-	if f.left == 0 || len(f.ranges.PKs) == 0 && !f.ranges.Interval {
-		return Reading{}, nil
+	if s.left == 0 || len(b.PKs) == 0 && !b.Interval {
+		return false, nil
 	}
-	f.tested = f.Filter != nil && !f.ranges.Exact
-	f.rested = f.Residual != nil && !f.ranges.Exact
-	f.batch = max(minFetch, min(f.q.Batch, maxFetch))
-	if f.Index == nil && !f.ranges.Interval && len(f.Table.SK) == 0 {
-		err = f.one(store.Key{PK: f.ranges.PKs[0]})
-	} else {
-		err = f.scan()
+	if f.reads.Limit = -1; s.left >= 0 {
+		f.reads.Limit = s.left + s.skip
 	}
-	if err == nil && !f.done {
-		f.fetch()
+	f.test(b.Exact)
+	f.fetch.size = max(minFetch, min(q.Batch, maxFetch))
+	if p.Index == nil && !b.Interval && len(p.Table.SK) == 0 {
+		return false, f.one(store.Key{PK: b.PKs[0]})
 	}
-	return f.read, first(err, f.err)
-}
-
-// scan reads the ranges.
-func (f *Frame) scan() error {
-	rg := store.Range{Kind: store.KindPartitions, PKs: f.ranges.PKs, Spans: f.ranges.Spans,
-		Unordered: !f.Ordered, Reverse: f.Reverse, KeysOnly: f.KeysOnly && !f.q.Stored}
-	if f.ranges.Interval {
-		rg.Kind, rg.PKs, rg.Spans = store.KindInterval, nil, nil
-		rg.From, rg.To = f.ranges.From, f.ranges.To
+	rg := store.Range{Kind: store.KindPartitions, PKs: b.PKs, Spans: b.Spans,
+		Unordered: !p.Ordered, Reverse: p.Reverse, KeysOnly: p.KeysOnly && !q.Stored,
+		Limit: f.rangeLimit()}
+	if b.Interval {
+		rg.Kind, rg.PKs, rg.Spans, rg.From, rg.To = store.KindInterval, nil, nil, b.From, b.To
 	}
-	if f.left >= 0 && !f.tested && !f.rested && f.skip < mostLimit && f.left < mostLimit {
-		rg.Limit = int(f.left + f.skip)
-	}
-	if (f.Index == nil && f.rested || f.Index != nil && f.tested) && f.ranges.Zoned() {
-		if f.mayHold == nil {
-			f.mayHold = f.ranges.MayHold
-		}
+	if (p.Index == nil && f.residual.some || p.Index != nil && f.filter.some) && b.Zoned() {
 		rg.MayHold = f.mayHold
 	}
-	if f.ranges.Interval && rg.Limit == 0 {
-		return store.Blocks(f.ctx, f.reader, rg, f.take)
+	if err = store.Blocks(f.ctx, f.reader, rg, f.takes); err == nil {
+		s.finish()
 	}
-	for it, err := range f.reader.Scan(f.ctx, rg) {
-		if err != nil {
-			return err
-		}
-		f.read.Keys++
-		if f.Index == nil {
-			f.row(it.Key, it.Value)
-		} else {
-			f.entered(&it)
-		}
-		if f.done {
-			return nil
-		}
-	}
-	return nil
-}
-
-// take takes the items of a block, and reports whether more are wanted.
-func (f *Frame) take(b *store.Block) bool {
-	for i := 0; i < b.Len() && !f.done; i++ {
-		f.read.Keys++
-		if f.Index == nil {
-			key, err := b.Key(i)
-			if err != nil {
-				f.fail(err)
-				break
-			}
-			f.row(key, b.Value(i))
-			continue
-		}
-		it, err := b.Item(i)
-		if err != nil {
-			f.fail(err)
-			break
-		}
-		f.entered(&it)
-	}
-	return !f.done
-}
-
-// mostLimit bounds the limits that are passed to the store.
-const mostLimit = 1 << 30
-
-// fail ends the run with an error.
-func (f *Frame) fail(err error) {
-	if f.err == nil {
-		f.err = err
-	}
-	f.done = true
-}
-
-// entered takes an entry of the index.
-func (f *Frame) entered(it *store.Item) {
-	x := f.Index
-	if f.Covering {
-		var err error
-		if f.Own {
-			err = x.DecodeOwn(f.full, it.Key.SK, it.Value, &f.EntryColumns)
-		} else {
-			_, f.buf, err = x.DecodeEntry(f.full, f.buf[:0], it.Key.SK, it.Value, &f.EntryColumns)
-		}
-		if err != nil {
-			f.fail(err)
-		} else if f.holds(f.tested, f.Filter) {
-			f.result()
-		}
-		return
-	}
-	start := len(f.arena)
-	var key store.Key
-	var err error
-	if f.tested {
-		key, f.arena, err = x.DecodeEntry(f.full, f.arena, it.Key.SK, it.Value, &f.EntryColumns)
-	} else {
-		key, f.arena, err = x.RowKey(f.arena, it.Key.SK, it.Value)
-	}
-	switch {
-	case err != nil:
-		f.fail(err)
-	case !f.holds(f.tested, f.Filter):
-		f.arena = f.arena[:start]
-	case !f.rested && f.skip > 0: // it need not be fetched
-		f.skip--
-		f.arena = f.arena[:start]
-	default:
-		f.later(key)
-	}
-}
-
-// holds reports whether a condition is true of f.full.
-func (f *Frame) holds(tested bool, p *expr.Program) bool {
-	if !tested {
-		return true
-	}
-	truth, err := p.Test(f.full, f.q.Params)
-	if err != nil {
-		f.fail(err)
-	}
-	return err == nil && truth == expr.True
-}
-
-// later puts the key of a row, whose PK is in the arena, on the list of those to fetch.
-func (f *Frame) later(key store.Key) {
-	if key.SK != nil {
-		start := len(f.arena)
-		f.arena = append(f.arena, key.SK...)
-		key.SK = f.arena[start:len(f.arena):len(f.arena)]
-	}
-	f.keys = append(f.keys, key)
-	wanted := f.batch
-	if f.left >= 0 && !f.rested {
-		wanted = int(min(int64(wanted), f.left))
-	}
-	if len(f.keys) >= wanted {
-		f.fetch()
-	}
-}
-
-// fetch reads the rows on the list.
-func (f *Frame) fetch() {
-	keys := f.keys
-	f.keys, f.arena, f.batch = f.keys[:0], f.arena[:0], min(2*f.batch, maxFetch)
-	if len(keys) == 1 {
-		if err := f.one(keys[0]); err != nil {
-			f.fail(err)
-		}
-		return
-	}
-	if len(keys) == 0 {
-		return
-	}
-	all, ok := f.reader.(store.ResultsReader)
-	if !ok {
-		f.fetchEach(keys)
-		return
-	}
-	f.results.Expected = true
-	if err := all.MultiGetResults(f.ctx, keys, &f.results); err != nil {
-		f.fail(err)
-		return
-	}
-	for i := 0; i < len(keys) && !f.done; i++ {
-		if it, ok := f.results.Item(i); ok {
-			f.read.Keys++
-			f.row(it.Key, it.Value)
-		} else {
-			f.missing()
-		}
-	}
-}
-
-// fetchEach is fetch from a reader that calls back.
-func (f *Frame) fetchEach(keys []store.Key) {
-	next := 0
-	err := f.reader.MultiGet(f.ctx, keys, func(i int, it store.Item) {
-		for ; next < i && !f.done; next++ {
-			f.missing()
-		}
-		if next = i + 1; !f.done {
-			f.read.Keys++
-			f.row(it.Key, it.Value)
-		}
-	})
-	for ; next < len(keys) && err == nil && !f.done; next++ {
-		f.missing()
-	}
-	if err != nil {
-		f.fail(err)
-	}
-}
-
-// one reads a single row.
-func (f *Frame) one(key store.Key) (err error) {
-	if f.buf, err = f.reader.Get(f.ctx, f.buf[:0], key); err != nil {
-		if !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-		if f.Index != nil {
-			f.missing()
-		}
-		return nil
-	}
-	f.read.Keys++
-	f.row(key, f.buf)
-	return nil
-}
-
-// missing takes note of an entry without a row: see fetcher.mayMiss.
-func (f *Frame) missing() {
-	if !f.live && !f.Table.MayExpire() {
-		f.fail(fmt.Errorf("%w: table %s, index %s", ErrDangling, f.Table.Name, f.Index.Name))
-	}
-	f.read.Moved = f.live && f.Point
-}
-
-// row takes a row.
-func (f *Frame) row(key store.Key, value []byte) {
-	if f.Point && f.Index != nil && f.live && !f.agrees(key, value) {
-		f.read.Moved = true
-		return
-	}
-	want := &f.RowColumns
-	if f.rested {
-		// Only rows that pass are decoded completely.
-		if !f.decode(key, value, &f.TestColumns) || !f.holds(true, f.Residual) {
-			// The row may have left a partial index, and another one have its place there.
-			f.read.Moved = f.live && f.Point && f.Index.Where != nil
-			return
-		}
-		want = &f.others
-	}
-	switch {
-	case !f.q.Stored:
-		if want.Empty() || f.decode(key, value, want) {
-			f.result()
-		}
-	case f.wanted():
-		f.yielded(f.sink.Stored(key, value))
-	}
-}
-
-// decode sets columns of f.full and reports whether they could be read.
-func (f *Frame) decode(key store.Key, value []byte, want *schema.ColumnSet) bool {
-	var err error
-	if f.KeysOnly {
-		err = f.Table.DecodeKey(f.full, key, want)
-	} else {
-		err = f.Table.Decode(f.full, key, value, want)
-	}
-	if err != nil {
-		f.fail(err)
-	}
-	return err == nil
+	return false, err
 }
 
 // result hands on the columns of the result.
-func (f *Frame) result() {
-	if !f.wanted() {
-		return
-	}
-	f.out = f.out[:0]
-	for i := range f.Columns {
-		c := &f.Columns[i]
+func (f *Frame) result(row []expr.Value) bool {
+	f.values = f.values[:0]
+	for i := range f.p.Columns {
+		c := &f.p.Columns[i]
 		if c.Program == nil {
-			f.out = append(f.out, f.full[c.Ordinal])
+			f.values = append(f.values, row[c.Ordinal])
 			continue
 		}
-		v, err := c.Program.Value(f.full, f.q.Params)
+		v, err := c.Program.Value(row, f.params)
 		if err != nil {
-			f.fail(err)
-			return
+			f.into.fail(err)
+			return false
 		}
-		f.out = append(f.out, v)
+		f.values = append(f.values, v)
 	}
-	f.yielded(f.sink.Values(f.out))
-}
-
-// wanted reports whether the row comes after those that OFFSET leaves out.
-func (f *Frame) wanted() bool {
-	if f.skip > 0 {
-		f.skip--
-		return false
-	}
-	return true
-}
-
-// yielded takes note of a row that was handed on.
-func (f *Frame) yielded(more bool) {
-	f.left--
-	f.done = f.done || !more || f.left == 0
+	return f.out.Values(f.values)
 }

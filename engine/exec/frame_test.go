@@ -148,3 +148,45 @@ func TestFrameReadsFewRows(t *testing.T) {
 		}
 	}
 }
+
+// TestSingleRowsAfterRanges: rows that are read by their keys, after blocks of others, are joined
+// and sorted as those are.
+func TestSingleRowsAfterRanges(t *testing.T) {
+	w := newWorld(t)
+	left := table(t, 7, `{"name":"l","columns":[{"name":"id","type":"int64"},
+	 {"name":"k","type":"int64"}],"primary_key":["id"]}`)
+	right := table(t, 8, `{"name":"r","columns":[{"name":"k","type":"int64"}],
+	 "primary_key":["k"]}`)
+	var joined []string
+	for i := range int64(3000) { // so that stripes have blocks
+		w.insert(left, []expr.Value{expr.Int(i), expr.Int(i)})
+		if i%3 != 0 {
+			continue
+		}
+		w.insert(right, []expr.Value{expr.Int(i)})
+		if i < 2500 || i == 2700 || i == 2703 {
+			joined = append(joined, text([]expr.Value{expr.Int(i)}))
+		}
+	}
+	number := func(n int64) expr.Expr { return expr.Const{Value: expr.Int(n)} }
+	id, k := left.Ref(0, 0), left.Ref(0, 1)
+	some := &plan.Select{From: []plan.Source{{Table: left}}, Columns: []plan.Output{{Expr: id}},
+		Where: expr.Or{Terms: []expr.Expr{expr.Cmp{Op: expr.Lt, L: id, R: number(2500)},
+			expr.In{X: id, List: []expr.Expr{number(2700), number(2701), number(2703)}}}}}
+	join := *some
+	join.From = append(join.From, plan.Source{Table: right})
+	join.Joins = []plan.Join{{On: expr.Cmp{Op: expr.Eq, L: k, R: right.Ref(1, 0)}}}
+	join.Hints = plan.Hints{ForceJoin: "hash", ForceOrder: true}
+	got, p, err := w.run(&join, plan.Options{}, exec.Options{Workers: 1})
+	slices.Sort(got)
+	slices.Sort(joined)
+	if err != nil || !slices.Equal(got, joined) {
+		t.Errorf("joined: %v, %d rows, want %d\n%s", err, len(got), len(joined), p.Explain())
+	}
+	last := *some
+	last.OrderBy, last.Limit = []plan.Order{{Expr: k, Desc: true}}, number(2)
+	got, p, err = w.run(&last, plan.Options{}, exec.Options{Workers: 1})
+	if err != nil || !slices.Equal(got, []string{"2703|", "2701|"}) {
+		t.Errorf("sorted: %v, %q\n%s", err, got, p.Explain())
+	}
+}

@@ -346,9 +346,7 @@ func (l *lookupJoin) read() error {
 func (l *lookupJoin) readIndex() error {
 	a := l.right
 	var probes []int // of the rows to fetch
-	if a.fetch != nil {
-		a.fetch.reset()
-	}
+	a.fetch.reset()
 	fetch := func() error {
 		var failed error
 		err := a.fetch.flush(func(i int, it store.Item) bool {
@@ -385,7 +383,7 @@ func (l *lookupJoin) readIndex() error {
 		}
 		return fetch()
 	})
-	if err != nil || a.pending() == 0 {
+	if err != nil || a.fetch.len() == 0 {
 		return err
 	}
 	return fetch()

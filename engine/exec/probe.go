@@ -104,7 +104,7 @@ func (a *access) readPlaces(p *prober, found func(probe int, it store.Item) erro
 		actual.Keys++
 		actual.Bytes += int64(len(it.Key.PK) + len(it.Key.SK) + len(it.Value))
 		if actual.Keys%checkEvery == 0 {
-			return a.meter.check(a.pending())
+			return a.meter.check(a.fetch.len())
 		}
 		return nil
 	}

@@ -137,6 +137,9 @@ func (a *access) rangeLimit() int {
 	return int(n.Limit)
 }
 
+// mostLimit bounds the limits that are passed to the store.
+const mostLimit = 1 << 30
+
 // spans returns ranges as the store wants them, ascending.
 func (a *access) spans(ranges []spans.Range) []store.Span {
 	return a.appendSpans(make([]store.Span, 0, len(ranges)), ranges)
@@ -179,25 +182,24 @@ func (a *access) keysOnly() bool { return a.node.KeysOnly && a.node.Index == nil
 // isPoint reports whether the stream is a single row, of a table without sort key.
 func isPoint(st *plan.Stream) bool { return st.PK != nil && len(st.Ranges) == 0 }
 
-// readInTurn reads streams one after the other.
+// readInTurn reads streams one after the other, and single rows in batches.
 func (a *access) readInTurn(streams []plan.Stream, s *sink) error {
-	for i := 0; i < len(streams) && !s.done; {
+	for i := 0; i < len(streams) && !s.done; i++ {
 		st := &streams[i]
 		if isPoint(st) {
-			n := 1
-			for i+n < len(streams) && isPoint(&streams[i+n]) {
-				n++
+			if a.found == nil {
+				a.fetches(a.node.Table, "")
+				a.fetch.keys = make([]store.Key, 0, min(usualFetch, len(streams)-i))
 			}
-			if err := a.points(streams[i:i+n], s); err != nil {
-				return err
-			}
-			i += n
+			s.later(store.Key{PK: st.PK})
 			continue
+		}
+		if a.node.Index == nil {
+			s.finish() // single rows before
 		}
 		if err := a.one(st, s.take); err != nil {
 			return err
 		}
-		i++
 	}
 	return nil
 }
@@ -244,32 +246,6 @@ func (a *access) one(st *plan.Stream, take func(*store.Block) bool) error {
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// points reads single rows in batches, in their order.
-func (a *access) points(streams []plan.Stream, s *sink) error {
-	size := minFetch
-	for len(streams) > 0 && !s.done {
-		n := min(size, len(streams))
-		if s.left >= 0 && !a.residual.some {
-			n = int(min(int64(n), s.left))
-		}
-		keys := make([]store.Key, n)
-		for i := range keys {
-			keys[i].PK = streams[i].PK
-		}
-		a.counts.Fetch(n)
-		err := a.reader.MultiGet(a.ctx, keys, func(_ int, it store.Item) {
-			if !s.done {
-				s.put(it)
-			}
-		})
-		if err != nil {
-			return err
-		}
-		streams, size = streams[n:], min(2*size, maxFetch)
 	}
 	return nil
 }

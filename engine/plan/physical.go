@@ -34,9 +34,8 @@ type Physical struct {
 	Filter, Residual *expr.Program
 	// Columns are those of the result.
 	Columns []ResultColumn
-	// EntryColumns are those that are used of entries, TestColumns those that Residual uses
-	// of rows, and RowColumns the latter and those of the result.
-	EntryColumns, TestColumns, RowColumns schema.ColumnSet
+	// EntryColumns are those that are used of entries.
+	EntryColumns schema.ColumnSet
 	// Own says that entries have EntryColumns without the key of their row.
 	Own bool
 	// Many says that rows in any order are expected to be so many that they are better read in
@@ -51,6 +50,8 @@ type Physical struct {
 	count, offset expr.Expr
 	buckets       spans.Buckets
 	pks           [][]byte         // of all buckets, ascending
+	readers       [2]rowReaders    // of all columns of rows, and with a test before
+	tested, used  schema.ColumnSet // by Residual; of rows
 	fields        []keycodec.Field // of the key of a point, and
 	slots         []spans.Operand  // what they are equal to
 	times         bool             // there are times among them
@@ -61,6 +62,12 @@ type Physical struct {
 type ResultColumn struct {
 	Ordinal int
 	Program *expr.Program
+}
+
+// rowReaders read the columns of rows that are tested, and the others.
+type rowReaders struct {
+	once        sync.Once
+	first, rest *schema.RowReader
 }
 
 // fewRows is how many rows one operator reads, one by one, in the time in which a tree is bound and
@@ -192,16 +199,16 @@ func (d *Physical) compile(outputs []Output) (err error) {
 		return &out
 	}
 	d.Filter = program(expr.AllOf(entry), &d.EntryColumns)
-	d.Residual = program(expr.AllOf(row), &d.TestColumns)
-	d.RowColumns.Union(d.TestColumns)
+	d.Residual = program(expr.AllOf(row), &d.tested)
+	d.used = d.tested
 	d.Columns = make([]ResultColumn, 0, len(outputs))
 	for _, o := range outputs {
 		if c, ok := o.Expr.(expr.Column); ok {
-			d.RowColumns.Add(c.Ordinal)
+			d.used.Add(c.Ordinal)
 			d.Columns = append(d.Columns, ResultColumn{Ordinal: c.Ordinal})
 			continue
 		}
-		d.Columns = append(d.Columns, ResultColumn{Program: program(o.Expr, &d.RowColumns)})
+		d.Columns = append(d.Columns, ResultColumn{Program: program(o.Expr, &d.used)})
 	}
 	if d.Point {
 		d.fields = d.path.key.Fields[:d.path.own]
@@ -215,7 +222,7 @@ func (d *Physical) compile(outputs []Output) (err error) {
 	}
 	if d.Index != nil {
 		if d.Covering {
-			d.EntryColumns.Union(d.RowColumns)
+			d.EntryColumns.Union(d.used)
 		}
 		d.Own = d.EntryColumns.Within(d.Index.OwnColumns())
 	}
@@ -226,6 +233,21 @@ func (d *Physical) compile(outputs []Output) (err error) {
 		}
 	}
 	return err
+}
+
+// Readers returns the reader of the columns of a row that Residual uses, and that of the others
+// which are used; unless rows are tested, the second one reads all of them. A column has the place
+// of its ordinal.
+func (d *Physical) Readers(tested bool) (first, rest *schema.RowReader) {
+	r, own := &d.readers[0], schema.ColumnSet{}
+	if tested {
+		r, own = &d.readers[1], d.tested
+	}
+	r.once.Do(func() {
+		r.first = d.Table.RowReader(own, nil)
+		r.rest = d.Table.RowReader(d.used.Without(own), nil)
+	})
+	return r.first, r.rest
 }
 
 // residual returns those of the terms that the key of a point does not stand for.

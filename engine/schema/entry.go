@@ -312,5 +312,5 @@ func (x *Index) decodeIncluded(dst []expr.Value, b []byte, want *ColumnSet) erro
 	if err != nil {
 		return err
 	}
-	return v.decode(dst, want)
+	return v.decode(dst, want, nil)
 }

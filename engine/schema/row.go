@@ -187,15 +187,8 @@ func (t *Table) Decode(dst []expr.Value, key keycodec.Key, value []byte, want *C
 	if want == nil {
 		want = &t.built.all
 	}
-	v, err := t.View(value)
-	if err != nil {
+	if err := t.decodeValue(dst, value, want, nil); err != nil {
 		return err
-	}
-	if err := v.decode(dst, want); err != nil {
-		return fmt.Errorf("schema: table %q: %w", t.Name, err)
-	}
-	if v.Layout != t.Layout() {
-		t.fillIn(dst, v.Layout, want)
 	}
 	if err := t.DecodeKey(dst, key, want); err != nil {
 		return fmt.Errorf("schema: table %q: %w", t.Name, err)
@@ -203,8 +196,23 @@ func (t *Table) Decode(dst []expr.Value, key keycodec.Key, value []byte, want *C
 	return nil
 }
 
-// decode reads the wanted columns that the layout has.
-func (v *View) decode(dst []expr.Value, want *ColumnSet) error {
+// decodeValue reads the wanted columns that are not in the key into their places: see placeOf.
+func (t *Table) decodeValue(dst []expr.Value, value []byte, want *ColumnSet, at []int) error {
+	v, err := t.View(value)
+	if err != nil {
+		return err
+	}
+	if err := v.decode(dst, want, at); err != nil {
+		return fmt.Errorf("schema: table %q: %w", t.Name, err)
+	}
+	if v.Layout != t.Layout() {
+		t.fillIn(dst, v.Layout, want, at)
+	}
+	return nil
+}
+
+// decode reads the wanted columns that the layout has into their places: see placeOf.
+func (v *View) decode(dst []expr.Value, want *ColumnSet, at []int) error {
 	for i := range v.Layout.Slots {
 		s := &v.Layout.Slots[i]
 		if !want.Has(s.Ordinal) {
@@ -214,21 +222,21 @@ func (v *View) decode(dst []expr.Value, want *ColumnSet) error {
 		if err != nil {
 			return err
 		}
-		dst[s.Ordinal] = value
+		dst[placeOf(s.Ordinal, at)] = value
 	}
 	return nil
 }
 
 // fillIn sets the wanted columns that a row of an old version does not have.
-func (t *Table) fillIn(dst []expr.Value, l *Layout, want *ColumnSet) {
+func (t *Table) fillIn(dst []expr.Value, l *Layout, want *ColumnSet, at []int) {
 	for i := range t.Columns {
 		c := &t.Columns[i]
 		switch {
 		case !want.Has(i):
 		case c.Dropped:
-			dst[i] = expr.Value{}
+			dst[placeOf(i, at)] = expr.Value{}
 		case c.Added > l.Version:
-			dst[i] = c.BeforeValue()
+			dst[placeOf(i, at)] = c.BeforeValue()
 		}
 	}
 }
@@ -297,19 +305,15 @@ func (t *Table) checkHead(pk []byte) error {
 	return nil
 }
 
-// decodeFields reads the fields that are wanted, or have a place in at, which is not negative, and
-// passes over the others. Without at, a column has the place of its ordinal.
+// decodeFields reads the fields that are wanted into their places, see placeOf, and passes over the
+// others.
 func decodeFields(dst []expr.Value, fields []keyField, b []byte, want *ColumnSet, at []int) (
 	rest []byte, err error) {
 	for i := range fields {
 		f := &fields[i]
 		to := -1
-		switch {
-		case !f.readable:
-		case at != nil:
-			to = at[f.ordinal]
-		case want.Has(f.ordinal):
-			to = f.ordinal
+		if f.readable && want.Has(f.ordinal) {
+			to = placeOf(f.ordinal, at)
 		}
 		switch {
 		case to < 0:

@@ -10,22 +10,20 @@ import (
 )
 
 // RowReader reads the same columns of many rows. What depends on the table and the columns alone
-// is decided when it is made, and each value goes to its place in a row of the caller's, which has
-// no places for other columns. It belongs to one goroutine.
+// is decided when it is made, and each value goes to its place in a row of the caller's. It is
+// immutable.
 type RowReader struct {
 	table  *Table
 	layout *Layout // the newest
 	want   ColumnSet
-	// at is the place of each column, -1 if it is not wanted.
-	at    []int
-	slots []placedSlot // of the newest layout
+	at     []int        // the place of each column that is wanted; nil: its ordinal
+	slots  []placedSlot // of the newest layout
 	// Most bodies are narrow: of data bytes before the variable part, which has up to most.
 	data, most int
-	inKey      bool         // columns are read from the key,
-	inBody     bool         // and from the value,
-	ints       bool         // where all are integers that are never NULL
-	full       []expr.Value // a row of the table, for other layouts; nil until it is needed
-	pk, sk     []keyField   // of the key; nil: nothing is read from them
+	inKey      bool       // columns are read from the key,
+	inBody     bool       // and from the value,
+	ints       bool       // where all are integers that are never NULL
+	pk, sk     []keyField // of the key; nil: nothing is read from them
 }
 
 // placedSlot is a wanted column of a layout.
@@ -35,35 +33,19 @@ type placedSlot struct {
 	isInt      bool // and never NULL
 }
 
-// RowReader returns a reader of those columns that are wanted: ordinals[i] goes to place i. Columns
-// that are dropped are NULL.
-func (t *Table) RowReader(ordinals []int, wanted []bool) *RowReader {
-	n := 0
-	for i := range ordinals {
-		if wanted[i] {
-			n++
-		}
-	}
-	if n == 0 {
+// RowReader returns a reader of the columns that are wanted. Column i goes to place at[i], or to i
+// if at is nil; at must not be changed any more. Columns that are dropped are NULL.
+func (t *Table) RowReader(want ColumnSet, at []int) *RowReader {
+	if want.Empty() {
 		return &noColumns
 	}
 	l := t.Layout()
-	r := &RowReader{table: t, layout: l, at: make([]int, len(t.Columns)),
-		slots: make([]placedSlot, 0, n)}
-	for i := range r.at {
-		r.at[i] = -1
-	}
-	for i, o := range ordinals {
-		if wanted[i] {
-			r.at[o] = i
-			r.want.Add(o)
-		}
-	}
-	r.ints = true
+	r := &RowReader{table: t, layout: l, want: want, at: at, ints: true,
+		slots: make([]placedSlot, 0, want.Len())}
 	for i := range l.Slots {
-		if s := &l.Slots[i]; r.want.Has(s.Ordinal) {
+		if s := &l.Slots[i]; want.Has(s.Ordinal) {
 			isInt := s.Type == keycodec.TypeInt64 && !s.List && s.Null < 0
-			r.slots = append(r.slots, placedSlot{s, r.at[s.Ordinal], s.Offset, isInt})
+			r.slots = append(r.slots, placedSlot{s, placeOf(s.Ordinal, at), s.Offset, isInt})
 			r.ints = r.ints && isInt
 		}
 	}
@@ -71,15 +53,23 @@ func (t *Table) RowReader(ordinals []int, wanted []bool) *RowReader {
 	if l.Vars > 0 {
 		r.most = math.MaxUint8
 	}
-	if r.want.meets(t.built.coveredPK) {
+	if want.meets(t.built.coveredPK) {
 		r.pk = t.built.pk
 	}
-	if r.want.meets(t.built.coveredSK) {
+	if want.meets(t.built.coveredSK) {
 		r.sk = t.built.sk
 	}
 	r.inKey = r.pk != nil || r.sk != nil
-	r.inBody = !r.want.Without(*t.built.coveredPK).Without(*t.built.coveredSK).Empty()
+	r.inBody = !want.Without(*t.built.coveredPK).Without(*t.built.coveredSK).Empty()
 	return r
+}
+
+// placeOf returns the place of a column: its ordinal if at is nil.
+func placeOf(ordinal int, at []int) int {
+	if at == nil {
+		return ordinal
+	}
+	return at[ordinal]
 }
 
 // noColumns reads nothing.
@@ -96,7 +86,10 @@ func (r *RowReader) Read(dst []expr.Value, key keycodec.Key, value []byte) error
 	if r.inBody {
 		l := r.layout
 		if len(value) < 2 || value[1] >= 0x80 || uint32(value[1]) != l.Version {
-			return r.readOther(dst, key, value)
+			if err := r.table.decodeValue(dst, value, &r.want, r.at); err != nil {
+				return err
+			}
+			return r.readKey(dst, key)
 		}
 		if body := value[2:]; r.ints && value[0] == formatNarrow &&
 			uint(len(body)-r.data) <= uint(r.most) {
@@ -131,12 +124,12 @@ func (r *RowReader) readKey(dst []expr.Value, key keycodec.Key) error {
 	err := r.table.checkHead(key.PK)
 	if err == nil && r.pk != nil {
 		var rest []byte
-		rest, err = decodeFields(dst, r.pk, key.PK[rowHead:], nil, r.at)
+		rest, err = decodeFields(dst, r.pk, key.PK[rowHead:], &r.want, r.at)
 		err = keyEnd(key.PK, rest, err)
 	}
 	if err == nil && r.sk != nil {
 		var rest []byte
-		rest, err = decodeFields(dst, r.sk, key.SK, nil, r.at)
+		rest, err = decodeFields(dst, r.sk, key.SK, &r.want, r.at)
 		err = keyEnd(key.SK, rest, err)
 	}
 	if err != nil {
@@ -174,25 +167,4 @@ func (r *RowReader) readBody(dst []expr.Value, v *View) error {
 		}
 	}
 	return nil
-}
-
-// readOther is Read of a row with another layout.
-func (r *RowReader) readOther(dst []expr.Value, key keycodec.Key, value []byte) error {
-	if r.full == nil {
-		r.full = r.table.Row()
-	}
-	v, err := r.table.View(value)
-	if err == nil {
-		err = v.decode(r.full, &r.want)
-	}
-	if err != nil {
-		return fmt.Errorf("schema: table %q: %w", r.table.Name, err)
-	}
-	r.table.fillIn(r.full, v.Layout, &r.want)
-	for ordinal, at := range r.at {
-		if at >= 0 {
-			dst[at] = r.full[ordinal]
-		}
-	}
-	return r.readKey(dst, key)
 }
