@@ -209,7 +209,7 @@ func (q *query) build(c candidate, o option) (out candidate) {
 	switch o.method {
 	case JoinHash:
 		n := q.newJoin(c, o.in.node, o.relation, o.terms, o.estimate)
-		n.Method, n.Partitioned = JoinHash, samePartitions(c.path, o.in.path, o.terms)
+		n.Method = JoinHash
 		out = c.joined(n, o.relation, false)
 	case JoinMerge:
 		out = q.merged(c, o)
@@ -314,37 +314,6 @@ func (q *query) merged(c candidate, o option) candidate {
 			NullsLast: c.order[i].NullsLast})
 	}
 	return c.joined(n, o.relation, false)
-}
-
-// samePartitions says whether equal join keys lie in buckets of the same number on both
-// sides.
-func samePartitions(left, right *path, j joinTerms) bool {
-	if left == nil || right == nil || !left.sharded() || !right.sharded() ||
-		left.ordered || right.ordered || left.repeats || right.repeats {
-		return false
-	}
-	a, b := left.spread(), right.spread()
-	if a.Shard != b.Shard || a.ShardColumns != b.ShardColumns {
-		return false
-	}
-	for i := range max(1, a.ShardColumns) {
-		f, g := left.key.Fields[i], right.key.Fields[i]
-		if f.Type != g.Type || f.Unit != g.Unit || f.Scale != g.Scale ||
-			f.Collation != g.Collation {
-			return false
-		}
-		found := false
-		for k := range j.left {
-			l, lOK := j.left[k].(expr.Column)
-			r, rOK := j.right[k].(expr.Column)
-			found = found || lOK && rOK && l.Ordinal == left.key.Ordinals[i] &&
-				r.Ordinal == right.key.Ordinals[i]
-		}
-		if !found {
-			return false
-		}
-	}
-	return true
 }
 
 // lookupJoins returns the joins that look the right side up by key: by each index, and by

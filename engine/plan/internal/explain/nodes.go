@@ -77,7 +77,6 @@ func (e *Explanation) describeJoin(n *operator.Join) {
 		e.attr("on", n.On.String())
 	}
 	e.attrIf(n.NullAware, "null aware", "")
-	e.attrIf(n.Partitioned, "per bucket", "")
 	e.attrIf(n.Whole != nil, "hash join after", "~"+Cost(n.Bound.Cost))
 }
 

@@ -71,9 +71,6 @@ type Join struct {
 	// is NULL; a left row with a NULL key is returned only if the right side is empty.
 	// There is one key then, and Method is JoinHash.
 	NullAware bool
-	// Partitioned says that both sides lie in buckets of the same function and number
-	// over the join keys: stream i of the one joins stream i of the other only.
-	Partitioned bool
 }
 
 // Children returns Left and Right, and Whole if it was read, in their memory, as that of Unary.
