@@ -44,3 +44,28 @@ func TestZonesLeaveWhatIsFound(t *testing.T) {
 		t.Errorf("not by the index of the column:\n%v", must(p.Bind(nil)).Explain())
 	}
 }
+
+// fewRows says that zones leave one in a thousand rows.
+type fewRows struct{ fewBlocks }
+
+func (fewRows) Left(*schema.Table, *schema.Index, []byte, []byte, int, func(zone.Columns) bool) (
+	left, all float64, ok bool) {
+	return 1, 1000, true
+}
+
+// TestZonesBoundWhatIsFound: a range of a column without an index is a guess of a third of the
+// rows, but for what zones leave. By the guess, all rows of the other table would be hashed.
+//
+// Promise (plans): A condition on a column without an index is expected to find no more rows than
+// zones leave.
+func TestZonesBoundWhatIsFound(t *testing.T) {
+	w := newCatalog(t, "CREATE TABLE t (id INT PRIMARY KEY, at INT)",
+		"CREATE TABLE u (id INT PRIMARY KEY, v INT)")
+	w.stats["t"] = &plan.TableStats{Epoch: 1, Rows: 1e6, RowBytes: 100}
+	w.stats["u"] = w.stats["t"]
+	p := must(plan.Prepare(w.query("SELECT v FROM t JOIN u ON u.id = t.id WHERE t.at > 5"),
+		plan.Options{Stats: w, Counter: fewRows{}}))
+	if e := must(p.Bind(nil)).Explain(); e.Rows > 1000 || e.Find("lookup join") == nil {
+		t.Errorf("no look-ups for a thousand rows:\n%v", e)
+	}
+}

@@ -344,7 +344,6 @@ func (q *query) termsFor(c candidate, r *relation, sides []expr.Expr) (j joinTer
 // a query.
 type joinFacts struct {
 	estimator *estimate.Estimator
-	rows      float64 // that satisfy the relation's own terms
 	constants schema.ColumnSet
 	where     []*term // terms of WHERE about the relation and others
 	on        []term
@@ -398,7 +397,6 @@ func (q *query) findFacts() {
 	for i, r := range q.rels {
 		f := &q.facts[i]
 		f.estimator = q.estimatorOf(r)
-		f.rows = f.estimator.Rows() * f.estimator.Selectivity(r.pred)
 		f.constants = r.constants()
 		f.on = termsOf(r.on)
 		f.where = make([]*term, 0, len(where))

@@ -81,7 +81,8 @@ func (q *query) filterAbove(c *candidate, terms []expr.Expr) {
 // joinRows estimates the result of a join.
 func (q *query) joinRows(c candidate, r *relation, j joinTerms) float64 {
 	facts := &q.facts[r.source]
-	e, inner := facts.estimator, facts.rows
+	e := facts.estimator
+	inner := r.foundBy(e)
 	match := inner / q.valuesOfRight(e, j.right, r, inner) // rows of r for a left row
 	for i := range j.left {
 		match *= q.notNull(j.left[i]) * q.notNull(j.right[i])

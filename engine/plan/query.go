@@ -139,6 +139,9 @@ func (r *relation) foundBy(e *estimate.Estimator) float64 {
 	return f.rows
 }
 
+// foundAtMost bounds what foundBy has returned, and returns for the same terms.
+func (r *relation) foundAtMost(rows float64) { r.found.rows = min(r.found.rows, rows) }
+
 type needLayout struct {
 	columns schema.ColumnSet
 	need    need

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/plan"
+	"github.com/kstonedb/kstone/engine/schema"
 	"github.com/kstonedb/kstone/keycodec"
 )
 
@@ -78,5 +79,31 @@ func TestMendedRegrets(t *testing.T) {
 		if e := p.Explain(); !strings.HasPrefix(indexOfPlan(e), c.index) {
 			t.Errorf("%s: not %q\n%s", c.query, c.index, e)
 		}
+	}
+}
+
+// grownDays counts ten times as many rows as collect has seen, 2000 of each day.
+type grownDays struct{ fewBlocks }
+
+func (grownDays) Range(_ *schema.Table, _ *schema.Index, _, _ []byte, points int) (float64, bool) {
+	if points > 0 {
+		return 2000, true
+	}
+	return 1e6, true
+}
+
+// TestFirstGroupOfOldStatistics sorts the rows of the first day alone: it has as many as before, of
+// ten times as many in all.
+func TestFirstGroupOfOldStatistics(t *testing.T) {
+	w := newCatalog(t, "CREATE TABLE t (id INT PRIMARY KEY, vip INT, day INT, INDEX by_day (day))")
+	const rows = 100_000
+	w.stats["t"] = &plan.TableStats{Epoch: 1, Rows: rows, RowBytes: 60, Monotonic: []int{0, 2},
+		Keys: []plan.KeyStats{collect(w.tables["t"].Indexes[0].ID, rows,
+			func(i int64) []int64 { return []int64{i / 2000} })}}
+	sel := w.query("SELECT t.vip FROM t ORDER BY t.day, t.vip LIMIT 10")
+	sel.Hints.Index = map[int]string{0: "by_day"}
+	p := must(plan.Prepare(sel, plan.Options{Stats: w, Counter: grownDays{}}))
+	if e := must(p.Bind(nil)).Explain(); e.Cost > 5e6 {
+		t.Errorf("2000 rows cost more than 5 ms:\n%v", e)
 	}
 }

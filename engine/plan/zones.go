@@ -27,14 +27,14 @@ func (p *path) zonesOf(terms []expr.Expr, pred expr.Expr) *spans.ZoneTemplate {
 	return spans.CompileZones(p.rel.table, p.index, p.rel.source, pred, p.selected(terms))
 }
 
-// priceZones prices the scans of all rows, and of entries, again, with the share of them that zones
-// leave. Why only if the cheapest path by another key costs more than such a scan at best: blocks
-// are tested for it.
+// priceZones prices all paths again if zones leave a part of the rows, or of entries, to some: these
+// read that part alone, and no path finds more rows than are left. Why zones are asked only if the
+// cheapest path by another key costs more than such a scan at best: blocks are tested for it.
 func (q *query) priceZones(e *estimate.Estimator, paths []*path) {
 	if !e.Counts() {
 		return
 	}
-	c := q.costs()
+	c, zoned := q.costs(), false
 	for i, p := range paths {
 		if !p.mayBeZoned() {
 			continue
@@ -56,11 +56,19 @@ func (q *query) priceZones(e *estimate.Estimator, paths []*path) {
 		case same == i && best < least:
 			p.left = p.zoned(e)
 		}
-		if p.left < 1 {
+		if zoned = zoned || p.left < 1; p.left < 1 && p.index == nil {
+			p.rel.foundAtMost(max(leastHeld, e.Rows()*p.scan.Fraction*p.left))
+		}
+	}
+	for _, p := range paths {
+		if zoned {
 			p.priceOf(e, c)
 		}
 	}
 }
+
+// leastHeld is how many rows zones are taken to leave at least: they are asked in some stripes.
+const leastHeld = 1
 
 // mayBeZoned reports whether all rows are read, or so many entries that it is worth testing some
 // blocks.

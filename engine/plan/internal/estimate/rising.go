@@ -207,9 +207,13 @@ func (e *Estimator) FirstShare(x *schema.Index, reverse bool) float64 {
 		return k.Nulls
 	}
 	for _, h := range k.Heavy {
-		if bytes.HasPrefix(end, h.Key) {
-			return h.Fraction
+		if !bytes.HasPrefix(end, h.Key) {
+			continue
 		}
+		if f, ok := e.countedValue(x, h.Key); ok && !e.Fresh() {
+			return f // rows that came since may have other values
+		}
+		return h.Fraction
 	}
 	return 0
 }
