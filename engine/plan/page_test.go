@@ -17,7 +17,7 @@ import (
 //
 // Promise (plans): Pages put together are the whole; a page begins in the index; cursors of
 // other queries and damaged ones are refused. Also `TestCursorsBeginInTheIndex`,
-// `TestCursorsOfOthersAreRefused`.
+// `TestCursorsOfOthersAreRefused`, `TestCursorsOutliveIndexes`.
 func TestPagesAreTheWhole(t *testing.T) {
 	testutil.SlowUnderRace(t, "one goroutine")
 	worlds := testutil.Effort(5, 20)
@@ -93,6 +93,31 @@ func TestCursorsBeginInTheIndex(t *testing.T) {
 	}
 	if strings.Contains(next, "sort") || strings.Contains(next, "filter") {
 		t.Errorf("the page is sorted or filtered:\n%s", next)
+	}
+}
+
+// TestCursorsOutliveIndexes: an index that comes between two pages has the ties the other way round.
+func TestCursorsOutliveIndexes(t *testing.T) {
+	w := newCatalog(t, "CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+	paged := func() *plan.Prepared {
+		sel := w.query("SELECT id FROM t ORDER BY a DESC LIMIT 2")
+		sel.Page = true
+		return must(plan.Prepare(sel, plan.Options{}))
+	}
+	row := []expr.Value{expr.Int(7), expr.Int(50), expr.Int(7)}
+	before := paged()
+	cursor := must(before.Bind(nil)).Cursor(row)
+	w.exec("CREATE INDEX ka ON t (a DESC)")
+	after := paged()
+	next := must(after.BindAfter(nil, cursor))
+	if text := next.Explain().String(); !strings.Contains(text, "id < 7") {
+		t.Errorf("the next page is another one:\n%s", text)
+	}
+	if _, err := before.BindAfter(nil, next.Cursor(row)); err != nil {
+		t.Errorf("the page after it: %v", err)
+	}
+	if _, err := before.BindAfter(nil, must(after.Bind(nil)).Cursor(row)); err != nil {
+		t.Errorf("the index has gone: %v", err)
 	}
 }
 

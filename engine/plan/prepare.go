@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -41,6 +42,8 @@ type Options struct {
 	share float64
 	// first are the semi joins whose right sides are read first, as bits in their order.
 	first uint64
+	// turned takes the other direction for what distinguishes rows that ORDER BY leaves equal.
+	turned bool
 }
 
 // Prepared is a query for which everything was decided that does not depend on values. It
@@ -259,7 +262,19 @@ func (p *Prepared) BindAfter(params []expr.Value, after []byte) (*Plan, error) {
 	}
 	vector := make([]expr.Value, sc.params+sc.values)
 	copy(vector, params[:sc.params])
-	return p.bind(vector, after, len(p.subs) > 0)
+	out, err := p.bind(vector, after, len(p.subs) > 0)
+	if !errors.Is(err, ErrCursor) || !p.q.page || sc.opt.turned {
+		return out, err
+	}
+	// An index that came or went since the cursor was made has turned the ties.
+	opt := sc.opt
+	opt.turned = true
+	if other, failed := prepare(p.q.sel, opt); failed == nil {
+		if out, failed := other.BindAfter(params, after); failed == nil {
+			return out, nil
+		}
+	}
+	return nil, err
 }
 
 func (p *Prepared) bind(vector []expr.Value, after []byte, pending bool) (*Plan, error) {

@@ -39,14 +39,11 @@ func (q *query) tieOrder() {
 	if !q.page {
 		return
 	}
-	preferred := len(q.order) > 0 && q.order[len(q.order)-1].Desc
-	for _, turned := range []bool{preferred, !preferred} {
-		q.total = q.withTies(turned)
-		if q.hasIndexFor(q.total) {
-			return
-		}
+	turned := len(q.order) > 0 && q.order[len(q.order)-1].Desc
+	if !q.hasIndexFor(q.withTies(turned)) && q.hasIndexFor(q.withTies(!turned)) {
+		turned = !turned
 	}
-	q.total = q.withTies(preferred)
+	q.total = q.withTies(turned != q.scope.opt.turned)
 }
 
 // withTies appends the ties to ORDER BY: in the order of the rows' keys or against it.
