@@ -139,7 +139,7 @@ func (q *query) candidates(r *relation, wants []want) ([]candidate, error) {
 	for _, p := range paths {
 		p.price(e, q.costs())
 	}
-	q.priceZones(e, paths)
+	q.priceAgain(r, e, paths)
 	for _, p := range paths {
 		all = append(all, candidate{set: 1 << r.source, order: p.order, total: p.total, path: p})
 	}

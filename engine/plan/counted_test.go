@@ -69,3 +69,32 @@ func TestZonesBoundWhatIsFound(t *testing.T) {
 		t.Errorf("no look-ups for a thousand rows:\n%v", e)
 	}
 }
+
+// fewPairs counts five entries with any two values.
+type fewPairs struct{ fewBlocks }
+
+func (fewPairs) Range(t *schema.Table, x *schema.Index, lo, hi []byte, points int) (float64, bool) {
+	if points > 1 {
+		return 5, true
+	}
+	return fewBlocks{}.Range(t, x, lo, hi, points)
+}
+
+// TestValuesOfAListAreCountedWithOthers: an entry for each value of a short list may say what the
+// columns of a key have together, whatever each of them has alone.
+//
+// Promise (plans): The values of a short list are counted with those of the next column of an index.
+func TestValuesOfAListAreCountedWithOthers(t *testing.T) {
+	w := newCatalog(t, `CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, c TEXT,
+		INDEX by_ab (a, b), INDEX by_b (b))`)
+	w.stats["t"] = &plan.TableStats{Epoch: 1, Rows: 1e6, RowBytes: 100}
+	for text, most := range map[string]float64{
+		"SELECT c FROM t WHERE a IN (1, 2) AND b = 3":          10,
+		"SELECT c FROM t WHERE a IN (1, 2) AND b IN (3, 4, 5)": 30,
+	} {
+		p := must(plan.Prepare(w.query(text), plan.Options{Stats: w, Counter: fewPairs{}}))
+		if e := must(p.Bind(nil)).Explain(); e.Rows > most {
+			t.Errorf("more than %v rows:\n%v", most, e)
+		}
+	}
+}

@@ -27,14 +27,32 @@ func (p *path) zonesOf(terms []expr.Expr, pred expr.Expr) *spans.ZoneTemplate {
 	return spans.CompileZones(p.rel.table, p.index, p.rel.source, pred, p.selected(terms))
 }
 
-// priceZones prices all paths again if zones leave a part of the rows, or of entries, to some: these
-// read that part alone, and no path finds more rows than are left. Why zones are asked only if the
-// cheapest path by another key costs more than such a scan at best: blocks are tested for it.
-func (q *query) priceZones(e *estimate.Estimator, paths []*path) {
+// priceAgain prices the paths of a relation again, if more is known now: what zones leave of rows, or
+// of entries, is all that a scan reads, and no path finds more rows than are in the ranges of one of
+// them, or than zones leave.
+func (q *query) priceAgain(r *relation, e *estimate.Estimator, paths []*path) {
 	if !e.Counts() {
 		return
 	}
-	c, zoned := q.costs(), false
+	found := r.foundBy(e)
+	for _, p := range paths {
+		if p.index != nil && p.scan.Bounded && p.skip == nil && !p.point && !p.repeats {
+			r.foundAtMost(e.Entries(p.index) * p.scan.Fraction)
+		}
+	}
+	if zoned := q.askZones(e, paths); !zoned && r.found.rows == found {
+		return
+	}
+	for _, p := range paths {
+		p.priceOf(e, q.costs())
+	}
+}
+
+// askZones finds the share of the rows, or entries, that zones leave to scans, and reports whether
+// there is less than all to one. Why only if the cheapest path by another key costs more than such a
+// scan at best: blocks are tested for it.
+func (q *query) askZones(e *estimate.Estimator, paths []*path) (zoned bool) {
+	c := q.costs()
 	for i, p := range paths {
 		if !p.mayBeZoned() {
 			continue
@@ -60,11 +78,7 @@ func (q *query) priceZones(e *estimate.Estimator, paths []*path) {
 			p.rel.foundAtMost(max(leastHeld, e.Rows()*p.scan.Fraction*p.left))
 		}
 	}
-	for _, p := range paths {
-		if zoned {
-			p.priceOf(e, c)
-		}
-	}
+	return zoned
 }
 
 // leastHeld is how many rows zones are taken to leave at least: they are asked in some stripes.

@@ -106,6 +106,9 @@ func (w *scanWalk) walk(i int, terms []expr.Expr, depth int) (fraction, ranges f
 	}
 	if in, ok := w.listOn(i, terms); ok {
 		w.note(i, depth)
+		if f, r, ok := w.eachOf(i, in, terms, depth); ok {
+			return f, r
+		}
 		f, r := w.walk(i+1, terms, depth)
 		n := w.e.Length(in.List)
 		if i >= w.key.Keep {
@@ -153,6 +156,31 @@ func (w *scanWalk) listOn(i int, terms []expr.Expr) (in expr.In, ok bool) {
 		}
 	}
 	return w.e.listWithin(lists[0], b), true
+}
+
+// maxEach is up to how many values of a list are looked at one by one.
+const maxEach = 4
+
+// eachOf adds up what is found of each value of a short list of column i, if terms restrict the next
+// column, too: which values that has may depend on those of column i.
+func (w *scanWalk) eachOf(i int, in expr.In, terms []expr.Expr, depth int) (f, ranges float64,
+	ok bool) {
+	values, known := w.e.valuesOf(in)
+	if !known || len(values) > maxEach || w.e.live == nil || w.key.From > 0 ||
+		i+1 >= min(len(w.key.Fields), keyLen(w.e.table, w.key.Index)) {
+		return 0, 0, false
+	}
+	next := func(t expr.Expr) bool { return w.restricts(w.key.Ordinals[i+1], t) }
+	if !slices.ContainsFunc(terms, next) {
+		return 0, 0, false
+	}
+	for _, v := range values {
+		w.equals = w.equals.with(w.key.Ordinals[i], expr.Const{Value: v})
+		g, n := w.walk(i+1, terms, depth)
+		w.equals = w.equals.without(w.key.Ordinals[i])
+		f, ranges = f+g, ranges+n
+	}
+	return min(1, f), ranges, true
 }
 
 // counted returns the share of the entries with the values on the way to column i and a range of
