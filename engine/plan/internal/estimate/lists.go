@@ -62,7 +62,8 @@ func (e *Estimator) withList(lists []expr.In, in expr.In) []expr.In {
 //
 // Requires: e.live is not nil. Why: it keeps them, many paths are estimated by the same terms.
 func (e *Estimator) common(a, b expr.In) (both expr.In, ok bool) {
-	if len(a.List) == 0 || &a.List[0] == &b.List[0] {
+	if len(a.List) == 0 || &a.List[0] == &b.List[0] ||
+		len(a.List) == 1 && len(b.List) == 1 && expr.Equal(a.List[0], b.List[0]) {
 		return a, true
 	}
 	id := [2]listID{{&a.List[0], len(a.List)}, {&b.List[0], len(b.List)}}
