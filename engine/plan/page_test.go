@@ -96,7 +96,7 @@ func TestCursorsBeginInTheIndex(t *testing.T) {
 	}
 }
 
-// TestCursorsOutliveIndexes: an index that comes between two pages has the ties the other way round.
+// TestCursorsOutliveIndexes: an index that comes between two pages has the ties the other way.
 func TestCursorsOutliveIndexes(t *testing.T) {
 	w := newCatalog(t, "CREATE TABLE t (id INT PRIMARY KEY, a INT)")
 	paged := func() *plan.Prepared {

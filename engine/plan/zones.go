@@ -27,9 +27,9 @@ func (p *path) zonesOf(terms []expr.Expr, pred expr.Expr) *spans.ZoneTemplate {
 	return spans.CompileZones(p.rel.table, p.index, p.rel.source, pred, p.selected(terms))
 }
 
-// priceAgain prices the paths of a relation again, if more is known now: what zones leave of rows, or
-// of entries, is all that a scan reads, and no path finds more rows than are in the ranges of one of
-// them, or than zones leave.
+// priceAgain prices the paths of a relation again, if more is known now: what zones leave of rows,
+// or of entries, is all that a scan reads, and no path finds more rows than are in the ranges of
+// one of them, or than zones leave.
 func (q *query) priceAgain(r *relation, e *estimate.Estimator, paths []*path) {
 	if !e.Counts() {
 		return
@@ -49,8 +49,8 @@ func (q *query) priceAgain(r *relation, e *estimate.Estimator, paths []*path) {
 }
 
 // askZones finds the share of the rows, or entries, that zones leave to scans, and reports whether
-// there is less than all to one. Why only if the cheapest path by another key costs more than such a
-// scan at best: blocks are tested for it.
+// there is less than all to one. Why only if the cheapest path by another key costs more than such
+// a scan at best: blocks are tested for it.
 func (q *query) askZones(e *estimate.Estimator, paths []*path) (zoned bool) {
 	c := q.costs()
 	for i, p := range paths {
@@ -74,15 +74,23 @@ func (q *query) askZones(e *estimate.Estimator, paths []*path) (zoned bool) {
 		case same == i && best < least:
 			p.left = p.zoned(e)
 		}
-		if zoned = zoned || p.left < 1; p.left < 1 && p.index == nil {
+		zoned = zoned || p.left < 1
+		if p.index == nil && p.left < surelyLeft && e.Rows()*e.EntryBytes(nil) >= surelyBytes {
 			p.rel.foundAtMost(max(leastHeld, e.Rows()*p.scan.Fraction*p.left))
 		}
 	}
 	return zoned
 }
 
-// leastHeld is how many rows zones are taken to leave at least: they are asked in some stripes.
-const leastHeld = 1
+// What zones leave bounds what is found if it is less than surelyLeft of a table of surelyBytes or
+// more. Why: of few blocks in a stripe, those at its ends count in part.
+const (
+	surelyLeft  = 0.5
+	surelyBytes = 8 << 20
+)
+
+// leastHeld is how many rows zones are taken to leave at least: one of 32 stripes is asked.
+const leastHeld = 32
 
 // mayBeZoned reports whether all rows are read, or so many entries that it is worth testing some
 // blocks.

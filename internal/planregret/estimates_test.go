@@ -73,6 +73,39 @@ func TestEstimatedRows(t *testing.T) {
 	}
 }
 
+// TestRowsOfColumnsWithoutIndex compares estimates of columns that zones alone know.
+//
+// Promise (plans): A range of a column without an index is estimated by the least and the greatest
+// value in files, and its NULLs by whether there are any.
+func TestRowsOfColumnsWithoutIndex(t *testing.T) {
+	const rows = 5000
+	w := newWorld(t, 0, false)
+	exec := func(text string) {
+		t.Helper()
+		ok(t, second(w.session.Exec(t.Context(), text)))
+	}
+	exec("CREATE TABLE e (id INT PRIMARY KEY, v INT, n INT NULL, never INT NULL, always INT NULL)")
+	var values []string
+	for i := range rows {
+		values = append(values, fmt.Sprintf("(%d, %d, %d, %d, NULL)", i, 1000+i*7919%rows,
+			i*7907%rows+100, i%7))
+	}
+	exec("INSERT INTO e VALUES " + strings.Join(values, ", "))
+	ok(t, local.Engine(w.db).Flush(t.Context()))
+	exec("ANALYZE e")
+	for _, where := range []string{
+		"v < 1100", "v >= 5900", "v BETWEEN 2000 AND 2500", "v < 1000", "v > 7000", "v <= 9000",
+		"n < 350", "n >= 2600", "n > 9000", "never IS NULL", "never IS NOT NULL", "never <> 3",
+		"always IS NULL", "always IS NOT NULL",
+	} {
+		x := w.explain("EXPLAIN ANALYZE ", "SELECT * FROM e WHERE "+where, nil)
+		found := float64(x.Actual.Rows)
+		if x.Rows < found/2-2 || x.Rows > 2*found+rowsOfGuess {
+			t.Errorf("%s: %.0f are expected, %.0f found\n%s", where, x.Rows, found, x)
+		}
+	}
+}
+
 // TestTableThatShrank: five rows are left of those that statistics are of.
 //
 // Promise (plans): A table that has few rows left is known to be small, whatever its statistics

@@ -308,11 +308,15 @@ func (e *Estimator) within(ordinal int, b bounds) float64 {
 			return f * g
 		}
 	}
-	if !b.lo.IsNull() {
-		f *= DefaultRange
-	}
-	if !b.hi.IsNull() {
-		f *= DefaultRange
+	if g, ok := e.inExtent(ordinal, b); ok {
+		f *= g
+	} else {
+		if !b.lo.IsNull() {
+			f *= DefaultRange
+		}
+		if !b.hi.IsNull() {
+			f *= DefaultRange
+		}
 	}
 	if few {
 		f = min(f, n/max(1, e.Values(ordinal)))
@@ -664,7 +668,7 @@ func (e *Estimator) nulls(ordinal int) float64 {
 	if e.table == nil || !e.table.Columns[ordinal].Nullable {
 		return 0
 	}
-	f := defaultNull
+	known, f := false, 0.0
 	for x := range e.KeysWith(ordinal) {
 		if null, ok := e.null(x, 0); ok {
 			if g, ok := e.countedValue(x, null); ok {
@@ -672,8 +676,11 @@ func (e *Estimator) nulls(ordinal int) float64 {
 			}
 		}
 		if k := e.stats.Key(x); k != nil {
-			f = k.Nulls
+			known, f = true, k.Nulls
 		}
+	}
+	if !known {
+		f = e.nullsOf(ordinal)
 	}
 	return f
 }

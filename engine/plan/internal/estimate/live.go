@@ -35,6 +35,7 @@ type Live struct {
 	key     []byte
 	common  map[[2]listID]expr.In // what lists have in common
 	shares  map[columnList]float64
+	extents map[columnList]*extent // of columns, without a list
 }
 
 const (

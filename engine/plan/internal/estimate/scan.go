@@ -161,8 +161,8 @@ func (w *scanWalk) listOn(i int, terms []expr.Expr) (in expr.In, ok bool) {
 // maxEach is up to how many values of a list are looked at one by one.
 const maxEach = 4
 
-// eachOf adds up what is found of each value of a short list of column i, if terms restrict the next
-// column, too: which values that has may depend on those of column i.
+// eachOf adds up what is found of each value of a short list of column i, if terms restrict the
+// next column, too: which values that has may depend on those of column i.
 func (w *scanWalk) eachOf(i int, in expr.In, terms []expr.Expr, depth int) (f, ranges float64,
 	ok bool) {
 	values, known := w.e.valuesOf(in)
