@@ -67,7 +67,7 @@ type ResultColumn struct {
 // rowReaders read the columns of rows that are tested, and the others.
 type rowReaders struct {
 	once        sync.Once
-	first, rest *schema.RowReader
+	first, rest schema.RowReader
 }
 
 // fewRows is how many rows one operator reads, one by one, in the time in which a tree is bound and
@@ -244,10 +244,10 @@ func (d *Physical) Readers(tested bool) (first, rest *schema.RowReader) {
 		r, own = &d.readers[1], d.tested
 	}
 	r.once.Do(func() {
-		r.first = d.Table.RowReader(own, nil)
-		r.rest = d.Table.RowReader(d.used.Without(own), nil)
+		r.first.Init(d.Table, own, nil)
+		r.rest.Init(d.Table, d.used.Without(own), nil)
 	})
-	return r.first, r.rest
+	return &r.first, &r.rest
 }
 
 // residual returns those of the terms that the key of a point does not stand for.

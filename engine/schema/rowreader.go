@@ -18,6 +18,7 @@ type RowReader struct {
 	want   ColumnSet
 	at     []int        // the place of each column that is wanted; nil: its ordinal
 	slots  []placedSlot // of the newest layout
+	room   [2]placedSlot
 	// Most bodies are narrow: of data bytes before the variable part, which has up to most.
 	data, most int
 	inKey      bool       // columns are read from the key,
@@ -39,9 +40,21 @@ func (t *Table) RowReader(want ColumnSet, at []int) *RowReader {
 	if want.Empty() {
 		return &noColumns
 	}
+	r := new(RowReader)
+	r.Init(t, want, at)
+	return r
+}
+
+// Init makes r that reader of a table, in its memory. It must not be copied after that.
+func (r *RowReader) Init(t *Table, want ColumnSet, at []int) {
+	if want.Empty() {
+		return
+	}
 	l := t.Layout()
-	r := &RowReader{table: t, layout: l, want: want, at: at, ints: true,
-		slots: make([]placedSlot, 0, want.Len())}
+	r.table, r.layout, r.want, r.at, r.ints = t, l, want, at, true
+	if r.slots = r.room[:0]; want.Len() > len(r.room) {
+		r.slots = make([]placedSlot, 0, want.Len())
+	}
 	for i := range l.Slots {
 		if s := &l.Slots[i]; want.Has(s.Ordinal) {
 			isInt := s.Type == keycodec.TypeInt64 && !s.List && s.Null < 0
@@ -61,7 +74,6 @@ func (t *Table) RowReader(want ColumnSet, at []int) *RowReader {
 	}
 	r.inKey = r.pk != nil || r.sk != nil
 	r.inBody = !want.Without(*t.built.coveredPK).Without(*t.built.coveredSK).Empty()
-	return r
 }
 
 // placeOf returns the place of a column: its ordinal if at is nil.
