@@ -297,28 +297,35 @@ func TestPartialUniqueKeyThatMovesBetweenReads(t *testing.T) {
 	}
 }
 
-// An entry whose row is lost, as it may be after a repair, is not in the way of the row.
+// Entries whose rows are lost, as they may be after a repair, are not in the way of the rows.
 func TestInsertOverEntriesOfLostRows(t *testing.T) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	db := open(t, nil)
 	people := create(t, db, peopleText)
-	for _, in := range []func(func(*table.Table) error) error{
-		func(insert func(*table.Table) error) error { return insert(people) },
-		func(insert func(*table.Table) error) error {
+	rows := [][]expr.Value{row(t, 1, "a@x", "Bern", 30), row(t, 2, "b@x", "Bern", 30)}
+	insert := func(p *table.Table) error { return second(p.InsertMany(ctx, slices.Values(rows))) }
+	for _, insertLost := range []func() error{
+		func() error { return insert(people) },
+		func() error {
+			conflicts := 0
 			return updating(db, func(in func(*table.Table) *table.Table) error {
+				if conflicts++; conflicts > 3 {
+					return table.ErrTxAge
+				}
 				return insert(in(people))
 			})
 		},
 	} {
-		r := row(t, 1, "a@x", "Bern", 30)
-		ok(t, people.Put(ctx, r))
 		var lost store.WriteSet
-		pk, sk, err := people.Schema().AppendRowKey(nil, nil, r)
-		ok(t, err)
-		lost.Delete(store.Key{PK: pk, SK: sk})
+		for _, r := range rows {
+			ok(t, people.Put(ctx, r))
+			pk, sk, err := people.Schema().AppendRowKey(nil, nil, r)
+			ok(t, err)
+			lost.Delete(store.Key{PK: pk, SK: sk})
+		}
 		ok(t, db.Store().Commit(ctx, &lost))
-		ok(t, in(func(p *table.Table) error { return p.Insert(ctx, r) }))
+		ok(t, insertLost())
 		verify(t, people)
 	}
 }

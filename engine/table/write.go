@@ -22,12 +22,13 @@ import (
 func (t *Table) Write(ctx context.Context, build func(*rowio.Writer) error) error {
 	w := rowio.NewWriter(t.tx != nil, t.db.noVersions)
 	defer w.Release()
-	for attempt := 0; ; attempt++ {
+	for attempt, lost := 0, 0; ; attempt++ {
 		again, err := t.attempt(ctx, w, build)
 		if !again {
 			return err
 		}
-		if t.tx != nil && (attempt > 0 || !w.Overwrites()) {
+		before := lost
+		if lost = w.Overwrites(); t.tx != nil && lost <= before {
 			return errors.Join(ErrConflict, err)
 		}
 		if err := pause(ctx, attempt); err != nil {

@@ -470,8 +470,8 @@ func (w *Writer) Lost(ctx context.Context, failed *store.ConditionError) (again 
 // nameOf returns the key of an entry as one text: all their PKs have the same length.
 func nameOf(key store.Key) string { return string(key.PK) + string(key.SK) }
 
-// Overwrites reports whether Lost has found entries that the next commit writes over.
-func (w *Writer) Overwrites() bool { return len(w.own) > 0 }
+// Overwrites returns how many entries that the next commit writes over Lost has found.
+func (w *Writer) Overwrites() int { return len(w.own) }
 
 // notUnique returns the error that a row with the key owner is in the way of that of info.
 func (w *Writer) notUnique(info *opInfo, owner store.Key) error {
