@@ -303,8 +303,9 @@ func (s *Shipper) place(ctx context.Context) error {
 	h := s.pending
 	name := logName(h.slot, h.lastSlot)
 	err := s.put(ctx, name, s.object)
-	if err == nil { // the name is free also where another shipper has merged what was there
-		err = s.checkEpoch(ctx)
+	if err == nil || errors.Is(err, errExist) {
+		// The name is free also where another shipper has merged what was there.
+		err = cmp.Or(s.checkEpoch(ctx), err)
 	}
 	switch {
 	case errors.Is(err, errExist):

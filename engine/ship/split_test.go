@@ -424,9 +424,33 @@ func TestStartWhileObjectsAreMerged(t *testing.T) {
 }
 
 // A shipper sleeps before it puts an object. Another copy of the database goes on meanwhile, and
-// merges what it ships, so that the name is free.
+// merges what it ships, so that the name is free. If the object is put twice, that is no success
+// either.
 func TestShipperThatSleptOverAMerge(t *testing.T) {
-	h := newHarbor(t)
+	for _, twice := range []bool{false, true} {
+		t.Run(fmt.Sprint("twice=", twice), func(t *testing.T) {
+			h := newHarbor(t)
+			if twice {
+				h.dest.Destination = putTwice{h.dest.Destination}
+			}
+			shipperThatSleptOverAMerge(t, h)
+		})
+	}
+}
+
+// putTwice is a destination that puts again what seems to have failed.
+type putTwice struct{ ship.Destination }
+
+// Put implements ship.Destination.
+func (d putTwice) Put(ctx context.Context, name string, content io.ReaderAt, size int64) error {
+	err := d.Destination.Put(ctx, name, content, size)
+	if err == nil && strings.HasPrefix(name, "log/") {
+		err = d.Destination.Put(ctx, name, content, size)
+	}
+	return err
+}
+
+func shipperThatSleptOverAMerge(t *testing.T, h *harbor) {
 	a := h.start(ship.Options{})
 	h.ships(a, 2)
 	other := openOn(t, vfstest.CrashOf(h.fs.(*vfs.MemFS)), h.opts)
