@@ -368,6 +368,12 @@ func TestFollowerTakesOver(t *testing.T) {
 	if all := h.db.Consumers(); len(all) != 1 {
 		t.Errorf("consumers %+v", all)
 	}
+	_, err = h.db.Consumer("follower", engine.Position{Version: h.last + 1}) // of somebody else
+	ok(t, err)
+	ok(t, h.start(ship.Options{}).Close(ctx))
+	if all := h.db.Consumers(); len(all) != 2 {
+		t.Errorf("consumers %+v", all)
+	}
 }
 
 // With few of the commits retained a follower gets more of them in one object than writers may make

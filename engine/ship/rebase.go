@@ -36,7 +36,7 @@ import (
 // removes.
 
 const (
-	markName      = "follower"
+	markName      = "ship follower"
 	rebasedSuffix = ".rebased"
 	beforeSuffix  = ".before-rebased"
 )
