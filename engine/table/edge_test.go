@@ -241,26 +241,29 @@ func TestVerifyOfLargeRows(t *testing.T) {
 }
 
 // A statement in a transaction ends when its rows are more than that can write, before it has all
-// of them in memory.
+// of them in memory, and if their keys are, before it reads the first one.
 func TestTransactionsOfTooManyRows(t *testing.T) {
-	storage := remotetest.New(true, 64)
-	storage.Most.CommitBytes = 1 << 15
-	db, err := table.OpenStore(ctx, storage, nil)
-	ok(t, err)
-	defer db.Close()
-	tab := create(t, db, `{"name":"t","columns":[{"name":"p","type":"int64"},
-	 {"name":"id","type":"int64"},{"name":"n","type":"int64"},{"name":"s","type":"string"}],
-	 "primary_key":["p"],"sort_key":["id"]}`)
-	for i := range 100 {
-		n := int64(0)
-		if i == 99 {
-			n = math.MaxInt64 // which is never read
+	for _, c := range []struct{ keyBytes, valueBytes, unread int }{{0, 1000, 99}, {400, 0, 0}} {
+		storage := remotetest.New(true, 64)
+		storage.Most.CommitBytes = 1 << 15
+		db, err := table.OpenStore(ctx, storage, nil)
+		ok(t, err)
+		defer db.Close()
+		tab := create(t, db, `{"name":"t","columns":[{"name":"p","type":"int64"},
+		 {"name":"id","type":"string"},{"name":"n","type":"int64"},{"name":"s","type":"string"}],
+		 "primary_key":["p"],"sort_key":["id"]}`)
+		for i := range 100 {
+			n := int64(0)
+			if i == c.unread {
+				n = math.MaxInt64
+			}
+			id := fmt.Sprintf("%02d", i) + strings.Repeat("x", c.keyBytes)
+			ok(t, tab.Insert(ctx, row(t, 1, id, n, strings.Repeat("x", c.valueBytes))))
 		}
-		ok(t, tab.Insert(ctx, row(t, 1, i, n, strings.Repeat("x", 1000))))
+		more := []table.Assignment{{Column: 2, Value: expr.Arith{Op: expr.Add, L: col(tab, "n"),
+			R: expr.Const{Value: expr.Int(1)}}}}
+		wantIs(t, db.Update(ctx, func(tx *table.Tx) error {
+			return second(tab.In(tx).UpdateWhere(ctx, nil, more))
+		}), table.ErrTooLarge)
 	}
-	more := []table.Assignment{{Column: 2, Value: expr.Arith{Op: expr.Add, L: col(tab, "n"),
-		R: expr.Const{Value: expr.Int(1)}}}}
-	wantIs(t, db.Update(ctx, func(tx *table.Tx) error {
-		return second(tab.In(tx).UpdateWhere(ctx, nil, more))
-	}), table.ErrTooLarge)
 }
