@@ -46,8 +46,8 @@ type pinned struct {
 }
 
 // pin takes the present state for a base. Objects from a slot on, or later ones, have the commits
-// after it. Shipped is the last commit that was: its history is known also if the log of this
-// database has forgotten it.
+// after it. Shipped is the last commit that was, if that is one of this database for certain: its
+// history is known also if the log of this database has forgotten it.
 func (s *Shipper) pin(ctx context.Context, slot uint64, shipped *header) (*pinned, error) {
 	if !s.src.Beside {
 		if err := s.db.Flush(ctx); err != nil { // little log is to be copied
@@ -116,7 +116,7 @@ func smallFiles(c *source.Copy) (files []file, err error) {
 // Why the consumer stays where it is until something of it is at the destination: if the process
 // ends before, the next one proves by the log from there on what was shipped.
 func (s *Shipper) rebase(ctx context.Context) error {
-	p, err := s.pin(ctx, s.end.slot, &header{seq: s.end.seq, history: s.end.history})
+	p, err := s.pin(ctx, s.end.slot, &header{})
 	if err != nil {
 		return err
 	}

@@ -478,3 +478,46 @@ func shipperThatSleptOverAMerge(t *testing.T, h *harbor) {
 	ok(t, b.Close(ctx))
 	wantAll(t, h.dest, want)
 }
+
+// A copy of the database, which has as many commits and has forgotten which, begins again with a
+// base. What is shipped then does not go on after what the first one has shipped.
+func TestBeginAgainAtTheSameVersion(t *testing.T) {
+	h := newHarbor(t)
+	h.opts.LogBytes, h.opts.RetainBytes = 64<<20, 1<<20
+	h.reopen()
+	h.put()
+	s := h.start(ship.Options{})
+	h.shipped(s)
+	other := vfstest.CrashOf(h.fs.(*vfs.MemFS))
+	large := func() {
+		for range 50 {
+			ok(t, h.db.Put(engine.Key{PK: []byte("k")}, make([]byte, 60<<10)))
+		}
+		h.last = h.db.Metrics().LastVersion
+	}
+	large()
+	h.shipped(s)
+	ok(t, s.Close(ctx))
+	ok(t, h.db.Close())
+	h.fs = other
+	h.open()
+	large()
+	h.fs = other.Kill()
+	h.reopen()
+	ok(t, h.db.Flush(ctx)) // nothing needs the log any more
+	s = h.start(ship.Options{BeginAgain: true})
+	h.shipped(s)
+	h.ships(s, 2)
+	ok(t, s.Close(ctx))
+	h.restores(ship.Target{}, h.last)
+	// Without that base no other leads on to what follows.
+	names := h.names()
+	for i := len(names) - 1; i >= 0; i-- {
+		if strings.HasPrefix(names[i], "base/") {
+			ok(t, h.dest.Delete(ctx, names[i]))
+			break
+		}
+	}
+	_, err := ship.RestoreOn(ctx, h.dest, vfs.NewMem(), "db", nil)
+	wantIs(t, err, ship.ErrMoment)
+}
