@@ -425,3 +425,20 @@ func TestFollowerHasProperties(t *testing.T) {
 	ok(t, f.Close())
 	ok(t, s.Close(ctx))
 }
+
+// The database of a follower that runs is shipped on: its mark stays.
+func TestFollowerIsShipped(t *testing.T) {
+	h := newHarbor(t)
+	h.put()
+	s := h.start(ship.Options{})
+	h.shipped(s)
+	f := follow(t, h, vfs.NewMem(), ship.FollowOptions{})
+	next, err := ship.Start(f.DB(), ship.DirectoryOn(h.disk, "next"), nil)
+	ok(t, err)
+	if all := f.DB().Consumers(); len(all) != 2 {
+		t.Errorf("consumers %+v", all)
+	}
+	ok(t, next.Close(ctx))
+	ok(t, f.Close())
+	ok(t, s.Close(ctx))
+}

@@ -343,9 +343,11 @@ func (s *Shipper) join() (err error) {
 		s.m.Consumer = ""
 		return nil
 	}
-	// What was a follower's is written now: nothing moves its mark any more.
-	if err = s.db.DropConsumer(markName); err != nil && !errors.Is(err, engine.ErrNotFound) {
-		return err
+	if !s.db.Follows() { // what was a follower's is written now: nothing moves its mark any more
+		err = s.db.DropConsumer(markName)
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+			return err
+		}
 	}
 	if s.consumer, err = s.db.Consumer(s.m.Consumer, at); err != nil {
 		return err
