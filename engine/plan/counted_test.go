@@ -1,10 +1,12 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
+	"github.com/kstonedb/kstone/internal/testutil"
 	"github.com/kstonedb/kstone/zonemap/zone"
 )
 
@@ -97,5 +99,25 @@ func TestValuesOfAListAreCountedWithOthers(t *testing.T) {
 		if e := must(p.Bind(nil)).Explain(); e.Rows > most+1 {
 			t.Errorf("more than %v rows:\n%v", most, e)
 		}
+	}
+}
+
+// TestListsAreNotCombined: the work of planning does not grow with the product of the lengths of
+// lists.
+func TestListsAreNotCombined(t *testing.T) {
+	testutil.SkipUnderRace(t, "it allocates")
+	w := newCatalog(t, `CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, c INT, d INT, e INT,
+		f INT, g TEXT, INDEX by_all (a, b, c, d, e, f))`)
+	w.stats["t"] = &plan.TableStats{Epoch: 1, Rows: 1e6, RowBytes: 100}
+	allocs := func(columns ...string) float64 {
+		text := "SELECT g FROM t WHERE " + strings.Join(columns, " IN (1, 2, 3, 4) AND ") +
+			" IN (1, 2, 3, 4)"
+		return testutil.AllocsPerRun(1, func() {
+			must(plan.Prepare(w.query(text), plan.Options{Stats: w, Counter: fewPairs{}}))
+		})
+	}
+	few, all := allocs("a", "b", "c"), allocs("a", "b", "c", "d", "e", "f")
+	if all > 10*few {
+		t.Errorf("%v allocations for 6 lists, %v for 3", all, few)
 	}
 }

@@ -83,6 +83,7 @@ type scanWalk struct {
 	key    Part
 	equals equalities // columns with one value on the way here
 	fixed  int        // first columns that are points everywhere
+	each   int        // lists on the way here whose values are looked at one by one
 }
 
 // orDepth bounds how deep ORs are looked into.
@@ -158,28 +159,34 @@ func (w *scanWalk) listOn(i int, terms []expr.Expr) (in expr.In, ok bool) {
 	return w.e.listWithin(lists[0], b), true
 }
 
-// maxEach is up to how many values of a list are looked at one by one.
-const maxEach = 4
+// maxEach is up to how many values of a list are looked at one by one, of maxLists lists: what
+// follows is walked through for each combination.
+const (
+	maxEach  = 4
+	maxLists = 2
+)
 
 // eachOf adds up what is found of each value of a short list of column i, if terms restrict the
 // next column, too: which values that has may depend on those of column i.
 func (w *scanWalk) eachOf(i int, in expr.In, terms []expr.Expr, depth int) (f, ranges float64,
 	ok bool) {
 	values, known := w.e.valuesOf(in)
-	if !known || len(values) > maxEach || w.e.live == nil || w.key.From > 0 ||
-		i+1 >= min(len(w.key.Fields), keyLen(w.e.table, w.key.Index)) {
+	if !known || len(values) > maxEach || w.each == maxLists || w.e.live == nil ||
+		w.key.From > 0 || i+1 >= min(len(w.key.Fields), keyLen(w.e.table, w.key.Index)) {
 		return 0, 0, false
 	}
 	next := func(t expr.Expr) bool { return w.restricts(w.key.Ordinals[i+1], t) }
 	if !slices.ContainsFunc(terms, next) {
 		return 0, 0, false
 	}
+	w.each++
 	for _, v := range values {
 		w.equals = w.equals.with(w.key.Ordinals[i], expr.Const{Value: v})
 		g, n := w.walk(i+1, terms, depth)
 		w.equals = w.equals.without(w.key.Ordinals[i])
 		f, ranges = f+g, ranges+n
 	}
+	w.each--
 	return min(1, f), ranges, true
 }
 
