@@ -308,6 +308,10 @@ func TestInsertOverEntriesOfLostRows(t *testing.T) {
 	for _, insertLost := range []func() error{
 		func() error { return insert(people) },
 		func() error {
+			return errors.Join(people.InsertUnless(ctx, rows[0], "by_email"),
+				people.InsertUnless(ctx, rows[1], "by_email"))
+		},
+		func() error {
 			conflicts := 0
 			return updating(db, func(in func(*table.Table) *table.Table) error {
 				if conflicts++; conflicts > 3 {

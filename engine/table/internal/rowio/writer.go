@@ -457,7 +457,14 @@ func (w *Writer) Lost(ctx context.Context, failed *store.ConditionError) (again 
 	if err != nil {
 		return false, err
 	}
-	if SameKey(owner, info.key) && !info.first {
+	lost := SameKey(owner, info.key)
+	if lost && info.first { // the condition on the row comes later
+		_, err = store.GetItem(ctx, w.r, owner)
+		if lost = errors.Is(err, store.ErrNotFound); err != nil && !lost {
+			return false, err
+		}
+	}
+	if lost {
 		if w.own == nil {
 			w.own = map[string][]byte{}
 		}
