@@ -46,6 +46,9 @@ func (s *Stmt) execBound(ctx context.Context, args []any) (Result, error) {
 // outdated reports whether a statement has failed because its tables have changed or have
 // been dropped since it was bound: then it is bound again, to the tables of these names now.
 func (s *Stmt) outdated(b *binding, err error) bool {
+	if err == nil {
+		return false
+	}
 	if errors.Is(err, table.ErrChanged) { // what is present may not say so yet
 		return true
 	}

@@ -250,11 +250,12 @@ func (r *Rows) open() (store.Reader, io.Closer, error) {
 			return reader, held, nil
 		}
 		done(held)
-		if q := (*plan.QueryError)(nil); errors.As(err, &q) { // of a column that was dropped
-			err = fmt.Errorf("table: a table of the query has changed, run it again: %w: %w",
-				ErrConflict, err)
-		}
 		if err != nil {
+			var q *plan.QueryError // of a column that was dropped
+			if errors.As(err, &q) {
+				err = fmt.Errorf("table: a table of the query has changed, run it again: %w: %w",
+					ErrConflict, err)
+			}
 			return nil, nil, err
 		}
 		if !slices.Equal(c.states, r.compiled.states) {
