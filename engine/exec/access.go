@@ -227,6 +227,7 @@ type sink struct {
 	yield func([]expr.Value) bool
 	whole Sink  // not nil: takes rows as they are stored, instead of yield
 	left  int64 // rows that are still wanted; negative: no limit
+	idle  int   // entries since the last whose row is wanted
 	skip  int64 // rows before them that are still to be left out
 	err   error
 	done  bool
@@ -341,10 +342,17 @@ func (s *sink) index(it *store.Item) bool {
 	}
 	row, key, err := s.entry.decodeEntry(s.node.Index, it)
 	if s.passes(&s.filter, row, err) {
+		s.idle = 0
 		s.later(key)
+	} else if s.idle++; s.idle == maxIdle {
+		s.finish()
 	}
 	return !s.done
 }
+
+// maxIdle is how many entries may pass that are not wanted, until the rows that are to be fetched
+// are. Why: they may be all that is wanted, as the end of a group whose rows are sorted.
+const maxIdle = 4096
 
 // fail ends the reading with an error.
 func (s *sink) fail(err error) {

@@ -148,3 +148,21 @@ func TestLimitEndsSortWithinGroups(t *testing.T) {
 		}
 	}
 }
+
+// TestFewRowsAreFetchedSoon sorts the first group of an index as soon as the next one begins, and
+// does not read on until there are more rows to fetch.
+func TestFewRowsAreFetchedSoon(t *testing.T) {
+	s := openSession(t)
+	exec(t, s, "CREATE TABLE t (id INT PRIMARY KEY, g INT, at INT, INDEX kg (g))")
+	var rows []string
+	for i := range 12_000 {
+		rows = append(rows, fmt.Sprintf("(%d, %d, %d)", i, min(i/10, 2), i))
+	}
+	exec(t, s, "INSERT INTO t VALUES "+strings.Join(rows, ", "))
+	plan := queried(t, s, "EXPLAIN ANALYZE SELECT * FROM t INDEXED BY kg WHERE id < 20 "+
+		"ORDER BY g, at DESC LIMIT 1")
+	keys := regexp.MustCompile(`keys ([1-9][0-9,]+)`).FindStringSubmatch(plan)
+	if n, _ := strconv.Atoi(strings.ReplaceAll(keys[1], ",", "")); n > 6000 {
+		t.Errorf("%d keys are read:\n%s", n, plan)
+	}
+}
