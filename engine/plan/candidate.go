@@ -82,10 +82,13 @@ func (q *query) costs() *Costs {
 
 // estimatorOf returns the estimator of a relation for the query, one while that is planned.
 func (q *query) estimatorOf(r *relation) *estimate.Estimator {
-	if r.estimator == nil {
-		r.estimator = newEstimator(r, &q.scope.opt)
+	if r.parts == nil {
+		r.parts = new(pathParts).begin()
 	}
-	return r.estimator
+	if r.parts.estimator == nil {
+		r.parts.estimator = newEstimator(r, &q.scope.opt)
+	}
+	return r.parts.estimator
 }
 
 func newEstimator(r *relation, opt *Options) *estimate.Estimator {

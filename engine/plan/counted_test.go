@@ -1,8 +1,10 @@
 package plan_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
+	"weak"
 
 	"github.com/kstonedb/kstone/engine/plan"
 	"github.com/kstonedb/kstone/engine/schema"
@@ -119,5 +121,28 @@ func TestListsAreNotCombined(t *testing.T) {
 	few, all := allocs("a", "b", "c"), allocs("a", "b", "c", "d", "e", "f")
 	if all > 10*few {
 		t.Errorf("%v allocations for 6 lists, %v for 3", all, few)
+	}
+}
+
+// passing has statistics until they are taken away.
+type passing struct{ s *plan.TableStats }
+
+func (p *passing) Table(*schema.Table) *plan.TableStats { return p.s }
+
+// TestPlansKeepNoStatistics: a plan that is kept does not keep the statistics that it was made by.
+func TestPlansKeepNoStatistics(t *testing.T) {
+	w := newCatalog(t, `CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, c TEXT,
+		INDEX by_ab (a, b), INDEX by_b (b))`)
+	for _, text := range []string{"SELECT c FROM t WHERE b = 1", "SELECT max(b) FROM t",
+		"SELECT c FROM t WHERE a = 1 OR b = 2"} {
+		s := &passing{&plan.TableStats{Epoch: 1, Rows: 1e6, RowBytes: 100}}
+		used := weak.Make(s.s)
+		p := must(plan.Prepare(w.query(text), plan.Options{Stats: s, Counter: fewBlocks{}}))
+		s.s = nil
+		runtime.GC()
+		if used.Value() != nil {
+			t.Errorf("kept by the plan of %s", text)
+		}
+		runtime.KeepAlive(p)
 	}
 }

@@ -45,7 +45,9 @@ func (q *query) plan() (Node, error) {
 	}
 	best = q.bounded(best, all, skips)
 	for _, r := range q.rels { // it knows statistics, and the plan may be kept
-		r.estimator = nil
+		if r.parts != nil {
+			r.parts.estimator = nil
+		}
 	}
 	return best, nil
 }

@@ -86,8 +86,6 @@ type relation struct {
 	// parts are what the paths of the relation, and of its copies, have in common.
 	parts *pathParts
 	found foundRows
-	// estimator is known while the query is planned.
-	estimator *estimate.Estimator
 }
 
 // ownRelation is a relation with the memory that most have.
@@ -110,6 +108,8 @@ type pathParts struct {
 	terms   []termColumns
 	// Most relations are read in one way.
 	layoutRoom [1]needLayout
+	// estimator is known while the query is planned.
+	estimator *estimate.Estimator
 }
 
 // begin returns p, which is empty.
