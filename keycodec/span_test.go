@@ -157,6 +157,24 @@ func TestRowSpansCompareRows(t *testing.T) {
 	})
 }
 
+// A row with a time between two of the unit has no equal: what follows the time does not decide.
+func TestRowSpansOfATimeBetweenTwo(t *testing.T) {
+	s := must(keycodec.NewSchema(
+		keycodec.Field{Name: "t", Type: keycodec.TypeTime, Unit: keycodec.Second},
+		keycodec.Field{Name: "n", Type: keycodec.TypeInt8}))
+	second := time.Unix(1000, 0)
+	before := must(s.Append(nil, second, 2))
+	for op, want := range map[keycodec.Comparison]bool{
+		keycodec.Less: true, keycodec.LessOrEqual: true,
+		keycodec.Greater: false, keycodec.GreaterOrEqual: false,
+	} {
+		spans := must(s.RowSpans(nil, op, second.Add(1), 1))
+		if got := len(spans) == 1 && spans[0].Contains(before); got != want || len(spans) != 1 {
+			t.Errorf("comparison %d: %x", op, spans)
+		}
+	}
+}
+
 func TestPrefixSpansHoldThePrefix(t *testing.T) {
 	testutil.Check(t, func(t *rapid.T) {
 		c := drawSpanCase(t)

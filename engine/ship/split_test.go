@@ -351,6 +351,23 @@ func TestDestinationBeginsAgain(t *testing.T) {
 	wantAll(t, h.dest, want)
 }
 
+// A shipper that has nothing to ship makes no base, and removes nothing, in what has begun again.
+func TestRoundWhereAnotherHasBegunAgain(t *testing.T) {
+	h := newHarbor(t)
+	a := h.start(ship.Options{})
+	h.ships(a, 1)
+	other := openOn(t, vfstest.CrashOf(h.fs.(*vfs.MemFS)), h.opts)
+	defer func() { ok(t, other.Close()) }()
+	for _, name := range h.names() {
+		ok(t, h.dest.Delete(ctx, name))
+	}
+	b, err := ship.Start(other, h.dest, nil)
+	ok(t, err)
+	wantIs(t, a.Round(ctx), ship.ErrFenced)
+	ok(t, b.Close(ctx))
+	ok(t, a.Close(ctx))
+}
+
 // A shipper beside the writing process finds an object of its history where its own should be, and
 // cannot read the database at that moment: it goes on later.
 func TestShipperThatCannotCheck(t *testing.T) {

@@ -109,7 +109,7 @@ func TestTimesOfAClockAhead(t *testing.T) {
 }
 
 // What is wrong with the file costs knowledge, not the database: a torn end and entries of commits
-// that a power cut has undone are written over, a file of another database begins again.
+// that a power cut has undone are cut off, a file of another database begins again.
 func TestTimesAfterACrash(t *testing.T) {
 	env := timesEnv(t, 30)
 	var x times
@@ -148,8 +148,10 @@ func TestTimesAfterACrash(t *testing.T) {
 	}
 	ok(t, x.close())
 	reopen()
-	if x.last != (entry{20, 2000}) {
-		t.Fatalf("last entry %+v", x.last)
+	size, err := x.file.Size()
+	ok(t, err)
+	if x.last != (entry{20, 2000}) || size != timesHeader+x.n*timesEntry {
+		t.Fatalf("last entry %+v, %d bytes", x.last, size)
 	}
 	x.note(25, 4000, time.Hour)
 	if x.seqAt(3500).seq != 20 || x.seqAt(4000).seq != 25 {
