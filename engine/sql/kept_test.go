@@ -119,6 +119,26 @@ func TestNewTextsAllocateLittle(t *testing.T) {
 	}
 }
 
+// A text that is no query leaves the memory of trees to queries.
+func TestQueriesAmongOtherTexts(t *testing.T) {
+	testutil.SkipUnderRace(t, "it allocates")
+	s := keptSession(t)
+	n := 0
+	prepare := func(texts ...string) float64 {
+		return testutil.AllocsPerRun(200, func() {
+			for _, text := range texts {
+				n++
+				_, err := s.Prepare(fmt.Sprintf(text, n))
+				ok(t, err)
+			}
+		})
+	}
+	const query, other = "SELECT a + b FROM t WHERE id = %d", "DELETE FROM t WHERE id = %d"
+	if alone, both := prepare(query)+prepare(other), prepare(query, other); both > alone+4 {
+		t.Errorf("%v allocations in turns, %v of each alone", both, alone)
+	}
+}
+
 // A query is bound again when its tables have changed, after other texts have had the memory of its
 // tree.
 func TestQueriesAreReadAgain(t *testing.T) {

@@ -151,7 +151,10 @@ func (s *Session) Prepare(text string) (*Stmt, error) {
 	if err := stmt.check(); err != nil {
 		return nil, err
 	}
-	if _, query := tree.(*syntax.Select); query && stmt.past == nil {
+	switch _, query := tree.(*syntax.Select); {
+	case !query: // it has memory of its own
+		trees.Put(memory)
+	case stmt.past == nil:
 		stmt.tree = dropped
 		memory.Reset()
 		trees.Put(memory)
