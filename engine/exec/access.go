@@ -410,7 +410,7 @@ func (s *sink) opens() bool {
 	return false
 }
 
-// passed hands on a stored row that passes the test, and of which what that uses is decoded.
+// passed hands on a stored row that passes the test, which has decoded the columns that it uses.
 func (s *sink) passed(key store.Key, value []byte) {
 	switch {
 	case s.leaves():

@@ -302,7 +302,7 @@ func (s *survey) reach(b *baseObject) []logObject {
 // newest returns the last commit in the log objects, whether a base leads to it or not.
 func (s *survey) newest() uint64 { return uint64(s.end().seq) }
 
-// end returns the header of the last log object, a zero one if there is none.
+// end returns the header of the last log object, or a zero one.
 func (s *survey) end() *header {
 	if n := len(s.chain); n > 0 {
 		return &s.chain[n-1].header

@@ -149,8 +149,8 @@ func (sc *scope) terms(dst []expr.Expr, e syntax.Expr, op string) []expr.Expr {
 	return append(dst, sc.expr(e))
 }
 
-// compared binds operands, the first of which is compared with all others. Constants and parameters
-// take the type of the first operand that is neither or, without one, of the first that has a type.
+// compared binds operands. The first is compared with all others. Constants and parameters take the
+// type of the first operand that is neither or, without one, of the first that has a type.
 func (sc *scope) compared(list []syntax.Expr) []expr.Expr {
 	out := sc.exprs(list)
 	if _, row := out[0].(expr.Row); row {
