@@ -395,16 +395,9 @@ func TestLostSST(t *testing.T) {
 // Nothing is written any more, and all log is removed, since the last base has it.
 func lostSSTOfAnIdleDatabase(t *testing.T) {
 	h := newHarbor(t)
-	o := ship.Options{Keep: time.Millisecond, BaseEvery: time.Millisecond}
-	s := h.start(o)
-	h.ships(s, 5)
-	for range 2 {
-		h.now.Add(10)
-		ok(t, s.Round(ctx))
-	}
-	ok(t, s.Close(ctx))
+	h.shipsAndRests()
 	h.loseSST()
-	s = h.start(ship.Options{})
+	s := h.start(ship.Options{})
 	const rounds = 4
 	done := make(chan error, rounds)
 	go func() {

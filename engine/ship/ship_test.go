@@ -104,6 +104,21 @@ func (h *harbor) ships(s *ship.Shipper, commits int) {
 	}
 }
 
+// short retains nothing but the last base and the log after it.
+var short = ship.Options{Keep: time.Millisecond, BaseEvery: time.Millisecond}
+
+// shipsAndRests ships some commits, until a base has all of them and no log is left.
+func (h *harbor) shipsAndRests() {
+	h.t.Helper()
+	s := h.start(short)
+	h.ships(s, 5)
+	for range 2 {
+		h.now.Add(10)
+		ok(h.t, s.Round(ctx))
+	}
+	ok(h.t, s.Close(ctx))
+}
+
 // ends waits for a shipper or a follower to end.
 func (h *harbor) ends(s interface{ Ended() <-chan struct{} }) {
 	h.t.Helper()
@@ -426,19 +441,12 @@ func TestShipperThatSleptOverAGap(t *testing.T) {
 // A shipper that begins when all log is removed, since the last base has it, goes on after that.
 func TestShipperAfterTheLogIsRemoved(t *testing.T) {
 	h := newHarbor(t)
-	o := ship.Options{Keep: time.Millisecond, BaseEvery: time.Millisecond}
-	s := h.start(o)
-	h.ships(s, 5)
-	for range 2 {
-		h.now.Add(10)
-		ok(t, s.Round(ctx))
-	}
-	ok(t, s.Close(ctx))
+	h.shipsAndRests()
 	if c := h.contents(); c.Objects > 0 || len(c.Bases) != 1 {
 		t.Fatalf("%+v", c)
 	}
 	h.reopen()
-	s = h.start(o)
+	s := h.start(short)
 	for range 3 {
 		h.put()
 		h.shipped(s)

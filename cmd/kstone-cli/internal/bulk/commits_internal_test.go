@@ -50,21 +50,29 @@ func TestCommitsGrowAgain(t *testing.T) {
 	}
 }
 
+// remoteTables returns tables of a store on another machine.
+func remoteTables(t *testing.T) (*remotetest.Store, *cli.Tables) {
+	s := remotetest.New(false, 100)
+	db, err := table.OpenStore(t.Context(), s, nil)
+	ok(t, err)
+	t.Cleanup(func() {
+		db.Close()
+		s.Close()
+	})
+	return s, &cli.Tables{DB: db, SQL: sql.Open(db)}
+}
+
 // A row that the store does not take is rejected, and all others are imported.
 func TestImportOfARowThatIsTooLarge(t *testing.T) {
-	ctx, s := context.Background(), remotetest.New(false, 100)
-	defer s.Close()
-	db, err := table.OpenStore(ctx, s, nil)
-	ok(t, err)
-	defer db.Close()
-	all := &cli.Tables{DB: db, SQL: sql.Open(db)}
+	ctx := context.Background()
+	s, all := remoteTables(t)
 	ok(t, execAll(ctx, all, "CREATE TABLE t (id INT PRIMARY KEY, v TEXT)"))
 	most := s.Limits().ValueBytes
 	text := fmt.Sprintf("id,v\n1,a\n2,%s\n3,c\n", strings.Repeat("x", most+1))
 	var out strings.Builder
 	a := &cli.App{Out: &out, Err: io.Discard}
 	f := ImportFlags{Format: "csv", Delimiter: ",", table: "t"}
-	err = importTable(ctx, a, all, &f, "file", strings.NewReader(text), -1)
+	err := importTable(ctx, a, all, &f, "file", strings.NewReader(text), -1)
 	if err == nil || !strings.HasPrefix(out.String(), "3 read, 2 written") ||
 		!strings.Contains(out.String(), "1 rejected") {
 		t.Errorf("%s%v", out.String(), err)
@@ -73,17 +81,14 @@ func TestImportOfARowThatIsTooLarge(t *testing.T) {
 
 // A dump has all tables as they are at one moment.
 func TestDumpOfOneMoment(t *testing.T) {
-	ctx, s := context.Background(), remotetest.New(false, 100)
-	defer s.Close()
-	db, err := table.OpenStore(ctx, s, nil)
-	ok(t, err)
-	defer db.Close()
-	all := &cli.Tables{DB: db, SQL: sql.Open(db)}
+	ctx := context.Background()
+	_, all := remoteTables(t)
 	ok(t, execAll(ctx, all, "CREATE TABLE a (id INT PRIMARY KEY, v TEXT);"+
 		"CREATE TABLE b (id INT PRIMARY KEY);"+
 		"INSERT INTO a VALUES (1, repeat('x', 40000)), (2, repeat('y', 40000))"))
 	out := &firstWrite{then: func() {
-		ok(t, execAll(ctx, &cli.Tables{DB: db, SQL: sql.Open(db)}, "INSERT INTO b VALUES (3)"))
+		other := &cli.Tables{DB: all.DB, SQL: sql.Open(all.DB)}
+		ok(t, execAll(ctx, other, "INSERT INTO b VALUES (3)"))
 	}}
 	ok(t, dump(ctx, &cli.App{Out: out, Err: io.Discard}, all, nil))
 	text := out.String()
